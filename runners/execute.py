@@ -378,7 +378,8 @@ class Worker:
         It is if the death repeats, or if the host knows that the case is to blame.
         """
         ends = verdict.outcome in (Outcome.CRASH, Outcome.TIMEOUT)
-        own = stray.key.phase == "run" and stray.key.fresh == "shared"  # neither a sibling nor a confirmation
+        key = stray.key
+        own = key is not None and key.phase == "run" and key.fresh == "shared"  # neither a sibling nor a confirmation
         return not ends and (stray.blamed or (own and self._dies_again(batch, lane, stray, begin)))
 
     def _dies_again(self, batch: Batch, lane: int, stray: Stray, begin: Begin) -> bool:
