@@ -35,7 +35,7 @@ from .covering import Excluded, Row, combinations, every, least, rows
 from .families import family_of
 from .fills import FIRST, suits
 from .parameters import free_letters
-from .rows import draws, fill_recipe, fill_text, identify
+from .rows import draws, fill_recipe, fill_text, identify, seeds
 from .variations import variations
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ def _of_versions(spec: Spec, versions: Iterable[VersionSpec], selection: Selecti
         found += [(_order(case, place), version, case, case in single) for case in every]
     for _, version, case, is_edge in sorted(found, key=lambda one: one[0]):  # type: ignore[arg-type,return-value]
         number = selection.draws if not is_edge and draws(version, case) else 1
-        yield _Drawn.of(case, number, selection.seed if draws(version, case) else 0)
+        yield _Drawn.of(case, number, selection.seed if seeds(version, case) else 0)
 
 
 def _order(case: CaseId, version: int) -> tuple[object, ...]:
