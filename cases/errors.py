@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import io
+import os
+import stat
 from collections.abc import Iterable
+from pathlib import Path
+from typing import cast
 
 
 class OpconformError(Exception):
@@ -26,3 +31,16 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?` for the closest of `known`, or an empty string."""
     near = difflib.get_close_matches(word, list(known), 1)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def open_regular(file: Path | str, buffering: int = -1) -> io.BufferedReader:
+    """Open a file for reading, but not a pipe, which could block, nor a device, which may have no end.
+
+    Raises OSError; OpconformError if it is not a regular file.
+    """
+    descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    opened = cast(io.BufferedReader, open(descriptor, "rb", buffering=buffering))  # noqa: PTH123, SIM115 - flags
+    if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+        opened.close()
+        raise OpconformError(f"{file}: not a regular file")
+    return opened

@@ -224,7 +224,8 @@ def _parse_settings(text: str, whole: str) -> tuple[tuple[str, str], ...]:
     return tuple(settings)
 
 
-_SHARD = re.compile(r"(\d{1,9})/(\d{1,9})")
+_SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
+_MOST_SHARDS = 100_000
 _WILD = frozenset("*?[")
 _WHOLE_NUMBER = re.compile(r"(?:^|=)[0-9]+(?:\Z|[;/])")
 
@@ -303,7 +304,7 @@ class Selection:
 
 def strength_of(text: str) -> int | None:
     """Return the strength that a user wrote: a whole number from 1, or `full`, which is None. Raises OpconformError."""
-    if text != "full" and not (text.isascii() and text.isdigit() and int(text)):
+    if text != "full" and not (re.fullmatch("[0-9]{1,9}", text) and int(text)):
         raise OpconformError(f"strength {text}: expected a whole number from 1, or full")
     return None if text == "full" else int(text)
 
@@ -349,6 +350,8 @@ def shard_of(text: str) -> Shard:
     match = _SHARD.fullmatch(text)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise OpconformError(f"shard {text}: expected I/N with I from 1 to N, as in 2/8")
+    if int(match[2]) > _MOST_SHARDS:
+        raise OpconformError(f"shard {text}: more than {_MOST_SHARDS:,} shards")
     return Shard(int(match[1]), int(match[2]))
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import io
 import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -37,10 +40,56 @@ def _interrupt(_number: int, _frame: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
+_EXHAUSTED = frozenset({errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN})
+_LEAST_ADDRESSES = 256 << 20
+_LONGEST = 500
+
+
+def failed_unexpectedly(error: Exception) -> int:
+    """Tell that something failed that no command expects, and return 3: 1 means non-conformant and nothing else."""
+    failed = 3
+    if os.environ.get("OPCONFORM_TRACEBACK"):
+        traceback.print_exception(error)
+        return failed
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _EXHAUSTED):
+        told = f"this machine, or a limit such as `ulimit`, allows no more: {str(error) or type(error).__name__}"
+    elif isinstance(error, OSError):
+        told = str(error)
+    else:
+        at = traceback.extract_tb(error.__traceback__)[-1:]
+        place = f" ({Path(at[0].filename).name}:{at[0].lineno})" if at else ""
+        words = " ".join(str(error)[:_LONGEST].split())
+        told = (
+            f"failed unexpectedly: {type(error).__name__}: {words}{place}\n"
+            "  if a file that it reads is damaged, restore it; if none is, this is a mistake of opconform: report it\n"
+            "  to the project, with the output of the same command under OPCONFORM_TRACEBACK=1"
+        )
+    with suppress(OSError, MemoryError):
+        click.echo(f"opconform: {told}", err=True)
+    return failed
+
+
+def _check_address_space() -> None:
+    """Exit with 3 if `ulimit -v` leaves too little to import NumPy, whose libraries would end the process with 1."""
+    try:
+        import resource  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        return
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each thread takes address space
+    if limit < _LEAST_ADDRESSES:
+        told = f"is {limit >> 20} MiB; at least {_LEAST_ADDRESSES >> 20} are needed"
+        click.echo(f"opconform: the limit of address space (`ulimit -v`) {told}", err=True)
+        sys.exit(3)
+
+
 class _Interruptible(click.Group):
     """A group whose commands exit with 130 when interrupted; click's own code would mean non-conformant.
 
-    If standard output cannot be written they exit with 2; characters that its encoding lacks are escaped.
+    If standard output cannot be written they exit with 2; characters that its encoding lacks are escaped. What no
+    command expects exits with 3.
     """
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
@@ -55,17 +104,20 @@ class _Interruptible(click.Group):
                 if sys.stdout is not None:  # a process may be started without one
                     sys.stdout.flush()
         except OSError as error:
-            if error.filename is not None:
-                raise
+            if error.filename is not None or error.errno in _EXHAUSTED:
+                sys.exit(failed_unexpectedly(error))
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python fails again while it exits
             if isinstance(error, BrokenPipeError):  # `| head` has read enough
                 sys.exit(0)
             with suppress(OSError):
                 click.echo(f"opconform: standard output cannot be written: {error.strerror}", err=True)
             sys.exit(2)
+        except Exception as error:
+            sys.exit(failed_unexpectedly(error))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
+        _check_address_space()
         try:
             with _ended_in_order():
                 return super().invoke(ctx)

@@ -18,11 +18,11 @@ from rich.text import Text
 
 from ..cases.batch import Batch, cases_of
 from ..cases.elements import Declaration
-from ..cases.errors import CaseIdError, OpconformError
+from ..cases.errors import CaseIdError, OpconformError, open_regular
 from ..cases.program import is_tensor
 from ..cases.results import Result
 from ..generators.source import GeneratedCases
-from ..reports.arithmetic import ATTACHMENT
+from ..reports.arithmetic import ATTACHMENT, attached_accuracy
 from ..reports.certificates import certificate_json
 from ..reports.folder import INTERRUPTED, ResultsFolder, companions
 from ..reports.junit import check_target, write_junit
@@ -44,7 +44,7 @@ from ..reports.terminal import print_summary
 from ..reports.text import counted, printable
 from ..runners.accuracy import accuracies
 from ..runners.answers import Answer, Answers
-from ..runners.kept import CannotJudge, answer_from_json, judged_again
+from ..runners.kept import CannotJudge, answer_from_json, judged_anew, same_verdict
 from ..runners.running import Judged
 from ..runners.terms import (
     Demands,
@@ -60,6 +60,8 @@ from ..specs.loader import UnknownOperator
 from .generated_suite import suite_digest
 
 _SHOWN = 20
+_LONGEST = 2000
+"""Maximum number of characters of a message about a stranger's file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,8 @@ def _reason(old: Result, new: Result, before: str | None, now: str | None) -> st
 class Rejudgement:
     """A result as it was, and as it is now before waivers; `why` says why it cannot be judged again.
 
-    `case` is today's, None if there is none with this id; `answer` is None if it was not kept whole.
+    `case` is today's, None if there is none with this id; `answer` is None if it was not kept whole. `anew` is the
+    result with every field that follows from case and answer, while `judged` keeps the words of an unchanged verdict.
     """
 
     kept: StoredResult
@@ -166,6 +169,7 @@ class Rejudgement:
     why: str | None
     case: Batch | None
     answer: Answer | None
+    anew: Result
 
     def accuracy(self) -> dict[str, Any] | None:
         """Return the accuracy of the answer by today's expectation; None if it has none, or was not kept."""
@@ -204,13 +208,22 @@ class Rejudged:
     new: Terms
     day: dt.date
 
-    def judged(self) -> Iterator[Rejudgement]:
-        """Judge every result again. Raises OpconformError if the folder is damaged."""
-        kept = iter(StoredResults(self.begun.folder))
+    def judged(self, walk: StoredResults | None = None) -> Iterator[Rejudgement]:
+        """Judge every result again, on a `walk` of the caller's or a new one.
+
+        Raises OpconformError if the folder is damaged.
+        """
+        kept = iter(walk or StoredResults(self.begun.folder))
         while together := list(itertools.islice(kept, _TOGETHER)):
             cases = _of_today(self.source, [one.result.case for one in together])
             for one, case in zip(together, cases, strict=True):
-                yield self._judged(one, case)
+                try:
+                    judged = self._judged(one, case)
+                    attached_accuracy(judged.judged.attachments)
+                except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                    place = f"{self.begun.folder}: {one.result.case} on {one.result.backend}"
+                    raise OpconformError(f"{place}: not in the form that a run writes: {error!r}"[:_LONGEST]) from None
+                yield judged
 
     def _judged(self, kept: StoredResult, case: Batch | None) -> Rejudgement:
         answer = self._answer(kept, case)
@@ -220,10 +233,11 @@ class Rejudged:
         except ValueError as error:
             raise OpconformError(f"{self.begun.folder / RESULTS}: {kept.result.case}: {error}") from None
         try:
-            new = judged_again(old, case, answer, required=required, before=before)
+            anew = judged_anew(old, case, answer, required=required, before=before)
         except CannotJudge as why:
-            return Rejudgement(kept, Judged(old, _as_kept(kept)), str(why), case, None)
-        found = Rejudgement(kept, Judged(new, _as_kept(kept)), None, case, answer)
+            return Rejudgement(kept, Judged(old, _as_kept(kept)), str(why), case, None, old)
+        new = old if same_verdict(old, anew) else anew
+        found = Rejudgement(kept, Judged(new, _as_kept(kept)), None, case, answer, anew)
         if case is None or answer is None or new is old:
             return found
         graded = found.accuracy()
@@ -244,8 +258,10 @@ class Rejudged:
         place = f"{self.begun.folder / OUTPUTS}: {kept.result.case} on {kept.result.backend}"
         try:
             return answer_of(kept, case)
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise OpconformError(f"{place}: not in the form that a run writes: {error}") from None
+        except MemoryError:
+            raise
+        except Exception as error:  # lines of a stranger: numbers without bounds, types of any name
+            raise OpconformError(f"{place}: not in the form that a run writes: {error!r}"[:_LONGEST]) from None
 
 
 def answer_of(kept: StoredResult, case: Batch | None) -> Answer | None:
@@ -373,7 +389,7 @@ def _description(rejudged: Rejudged, options: RejudgeOptions, command: Sequence[
 def _digest(file: Path) -> str | None:
     """Return a file's sha256, None if there is none. Raises OpconformError if it cannot be read."""
     try:
-        with file.open("rb") as opened_file:
+        with open_regular(file) as opened_file:
             return hashlib.file_digest(opened_file, "sha256").hexdigest()
     except FileNotFoundError:
         return None

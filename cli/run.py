@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ from .common import (
 )
 
 if TYPE_CHECKING:
-    from ..cases.ids import Selection
+    from .options import RunOptions
 
 
 def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -> list[str]:
@@ -123,26 +122,35 @@ def run(**options: Any) -> int:
         raise click.UsageError("Missing argument 'BACKEND...'.")
     given = given_options() - {"dry_run"}
     selection = selection_of(options)
-    if options.pop("dry_run"):
-        return _tell_size(options, selection)
+    dry = options.pop("dry_run")
     shard = None if options["shard"] is None else shard_of(options["shard"])
     made = RunOptions(selection=selection, given=given, **{**options, "shard": shard})
+    if dry:
+        return _tell_size(made)
     return run_session(made, ["opconform", *sys.argv[1:]])
 
 
-def _tell_size(options: Mapping[str, Any], selection: Selection) -> int:
-    """Print the size of a run without running it."""
+def _tell_size(options: RunOptions) -> int:
+    """Print the size of a run without running it, after the checks that a run makes before it begins."""
     from ..generators.plan import selected_size  # noqa: PLC0415
-    from ..generators.source import GeneratedCases  # noqa: PLC0415
     from ..generators.suggestions import selects_nothing  # noqa: PLC0415
+    from ..reports.junit import check_target  # noqa: PLC0415
     from ..reports.progress import tracked  # noqa: PLC0415
     from ..runners.registry import standards_of_name  # noqa: PLC0415
+    from ..runners.running import check_executor  # noqa: PLC0415
+    from .generated_suite import generated_suite  # noqa: PLC0415
+    from .session import terms_of  # noqa: PLC0415
 
-    if options["corpus"] is not None:
+    if options.corpus is not None:
         raise click.UsageError("--dry-run only counts generated cases; `opconform verify` counts the cases of a corpus")
-    known = [standards_of_name(name) for name in options["backends"]]  # empty for a plug-in that has not been asked yet
+    known = [standards_of_name(name) for name in options.backends]  # empty for a plug-in that has not been asked yet
     wanted = {standard for standards in known for standard in standards} if all(known) else set()
-    source = GeneratedCases(options["specs"])
+    suite, selection = generated_suite(options), options.selection
+    terms_of(options, suite)
+    check_executor(options.executor, options.resources)
+    if options.junit is not None:
+        check_target(options.junit)
+    source = suite.source
     with contextlib.ExitStack() as stack:
         found = selected_size(source, selection, lambda items: stack.enter_context(tracked(items, "planning")))
     found = {standard: size for standard, size in found.items() if not wanted or standard in wanted}

@@ -101,22 +101,27 @@ def opened(options: RunOptions, executor: Executor) -> Session:
     """Read and check what the options name. Raises OpconformError."""
     backends = tuple(backend_spec(name, options.python) for name in dict.fromkeys(options.backends))
     suite = open_suite(options)
-    declaration = load_declaration(options.arithmetic) if options.arithmetic else None
-    demands = Demands(
-        required(options.requires, suite.silences() if options.requires else {}),
-        load_profile(options.profile) if options.profile else None,
-    )
-    waivers = load_waivers(options.waivers, suite.operator_versions) if options.waivers else Waivers()
-    suspensions = Suspensions(load_errata(options.errata), suite.disputed)
+    terms = terms_of(options, suite)
     abouts = {
         b.name: about(Assignment(b, suite.source), options.limits, executor.run_cases)
         for b in backends
         if not b.standards
     }
     claims = {name: claimed(name, a.version, a.claims) for name, a in abouts.items() if a.claims is not None}
-    terms = Terms(replace(demands, claims=claims), suspensions, waivers, declaration)
+    terms = replace(terms, demands=replace(terms.demands, claims=claims))
     plans = _plans(options, {b.name: b.standards or abouts[b.name].standards for b in backends}, suite)
     return Session(options, executor, backends, suite, terms, plans, abouts, dt.datetime.now(tz=dt.UTC))
+
+
+def terms_of(options: RunOptions, suite: Suite) -> Terms:
+    """Read the files and options that decide verdicts; claims only a backend knows. Raises OpconformError."""
+    demands = Demands(
+        required(options.requires, suite.silences() if options.requires else {}),
+        load_profile(options.profile) if options.profile else None,
+    )
+    waivers = load_waivers(options.waivers, suite.operator_versions) if options.waivers else Waivers()
+    declaration = load_declaration(options.arithmetic) if options.arithmetic else None
+    return Terms(demands, Suspensions(load_errata(options.errata), suite.disputed), waivers, declaration)
 
 
 def _plans(options: RunOptions, implemented: Mapping[str, Sequence[str]], suite: Suite) -> dict[str, Plan]:

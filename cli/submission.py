@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from ..cases.corpus.files import ArchiveFiles, ArchiveSink, CorpusError, lined_json, read_json
-from ..cases.errors import OpconformError
+from ..cases.errors import OpconformError, open_regular
 from ..cases.runner import NotInstalled
 from ..reports.runs import (
     ACCURACY,
@@ -28,6 +28,7 @@ from ..reports.runs import (
 )
 from ..reports.text import counted, printable
 
+_LARGEST_KEY = 1 << 16
 _EXPECTED = "expected an Ed25519 key in PEM without a password, as `openssl genpkey -algorithm ed25519` makes it"
 
 
@@ -71,9 +72,13 @@ def _library() -> tuple[Any, type[Exception]]:
 
 def _loaded(key: Path, load: Callable[[bytes], Any]) -> Any:
     try:
-        return load(key.read_bytes())
+        with open_regular(key) as opened:
+            pem = opened.read(_LARGEST_KEY)
+        return load(pem)
     except OSError as error:
         raise OpconformError(f"{key}: cannot be read: {error.strerror}") from None
+    except OpconformError:
+        raise
     except Exception as error:  # the library raises various exceptions
         raise OpconformError(f"{key}: {_EXPECTED}: {error}") from None
 
@@ -112,7 +117,7 @@ def submit(folder: Path, out: Path, key: Path | None = None, frozen: Sequence[Pa
     if out.exists():
         raise OpconformError(f"{out}: already exists; choose another file")
     results = sum(1 for _ in StoredResults(folder))  # raises if the folder is damaged
-    content = {name: (folder / name).read_bytes() for name in (*_NEEDED, *_MAY_BE) if (folder / name).exists()}
+    content = {name: (folder / name).read_bytes() for name in (*_NEEDED, *_MAY_BE) if (folder / name).is_file()}
     manifest = _manifest(told, content, results, _challenge(told, frozen))
     if key is not None:
         content[SIGNATURE] = signed(manifest, key)
@@ -134,7 +139,7 @@ def _challenge(told: Mapping[str, Any], frozen: Sequence[Path]) -> dict[str, Any
     digests: dict[str, str] = {}
     for file in frozen:
         try:
-            with file.open("rb") as opened:
+            with open_regular(file) as opened:
                 digests[file.name] = hashlib.file_digest(opened, "sha256").hexdigest()
         except OSError as error:
             raise OpconformError(f"{file}: cannot be read: {error.strerror}") from None
@@ -250,7 +255,7 @@ def _of_challenge(manifest: Mapping[str, Any]) -> Iterator[str]:
     frozen = challenge.get("frozen") if isinstance(challenge, dict) else None
     if isinstance(challenge, dict) and isinstance(frozen, dict):
         files = ", ".join(f"{name} (sha256 {digest})" for name, digest in frozen.items())
-        yield f"challenge: seed {challenge.get('seed')}, announced after these files were frozen: {files}"
+        yield f"challenge: seed {challenge.get('seed')}, announced after these files were frozen: {files} (claimed)"
 
 
 def _of_signature(opened: Opened, key: Path | None) -> str:

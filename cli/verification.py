@@ -11,11 +11,14 @@ from typing import Any
 
 from ..cases.errors import OpconformError
 from ..cases.ids import Selection, Shard, shard_of, strength_of
-from ..cases.results import Outcome
-from ..reports.runs import RUN, Terms
+from ..cases.results import SIDE_EFFECTS, Outcome, Result
+from ..reports.certificates import certificate_json
+from ..reports.runs import RUN, StoredResults, Terms
 from ..reports.tables import Tables
 from ..reports.tally import OUR_SIDE_FAILED
 from ..reports.text import counted, printable
+from ..runners.judge import asks_again
+from ..runners.kept import REASONS
 from ..runners.registry import known_backends
 from ..runners.terms import before_waiving
 from .generated_suite import GeneratedSuite, suite_digest
@@ -23,18 +26,28 @@ from .rejudge import OutcomeChanges, Rejudged, Rejudgement, RejudgeOptions, open
 from .submission import REPEATED
 
 _SHOWN = 20
+_LONGEST = 200
+"""Maximum number of characters of a line about a field."""
+_MOST_DRAWS = 10_000
+"""Number of draws of a plan for each result that there is, up to which the plan is made again."""
+_MOST_MISSING = 100_000
+"""Number of missing results at which counting them ends."""
 _ENDED = frozenset({Outcome.CRASH, Outcome.TIMEOUT})
+_OBSERVED = "words on what an answer does not show: side effects, a state that leaks"
+_FOLLOWING = ("outcome", "behaviour", "level", "reason", "bound_ratio", "clauses")
+"""The fields of a result that follow from its case and its answer, or its refusal; so does `detail`, with additions."""
 
 
 @dataclass
 class Verification:
-    """The findings. `unproven` counts what cannot be checked, by name; `trusted` what no answer can show."""
+    """The findings. `unproven` counts what cannot be checked, by name; `claimed` what no answer can show."""
 
     results: int = 0
     from_answers: int = 0
+    certificates: int = 0
     wrong: list[str] = field(default_factory=list)
     unproven: Counter[str] = field(default_factory=Counter)
-    trusted: Counter[str] = field(default_factory=Counter)
+    claimed: Counter[str] = field(default_factory=Counter)
     decided: list[str] = field(default_factory=list)
 
     @property
@@ -43,8 +56,8 @@ class Verification:
         told = f"{self.from_answers:,} of {counted(self.results, 'verdict')} judged again from answers"
         if self.unproven:
             told += "; not checked: " + ", ".join(f"{count:,} {what}" for what, count in self.unproven.items())
-        if self.trusted:
-            told += "; by the backend's word: " + ", ".join(f"{count:,} {what}" for what, count in self.trusted.items())
+        if self.claimed:
+            told += "; by the backend's word: " + ", ".join(f"{count:,} {what}" for what, count in self.claimed.items())
         return told
 
     @property
@@ -55,25 +68,30 @@ class Verification:
             return [*self.wrong[:_SHOWN], *more, f"does not hold: {counted(len(self.wrong), 'mistake')}"]
         if self.unproven:
             return ["not proven: nothing is wrong, but the first line says what could not be checked"]
-        return ["holds: every answer was judged again; outcomes, figures and exit code follow from them"]
+        return ["holds: every pass was judged again from its answer; figures and exit code follow from the results"]
 
 
 def verified(folder: Path, manifest: Mapping[str, Any], seed: int | None = None) -> Verification:
     """Judge a submission's results again. `seed` is the announced one. Raises OpconformError."""
-    rejudged = opened(RejudgeOptions(folder))
+    rejudged, walk = opened(RejudgeOptions(folder)), StoredResults(folder)
     check = _Check(rejudged, rejudged.begun.told, Verification())
-    for one in rejudged.judged():
+    for one in rejudged.judged(walk):
         check.take(one)
     found = check.found
     found.wrong += [
         *_of_manifest(manifest, check.told, check.found.results),
         *_of_terms(check.told, rejudged.old),
+        *_of_files(walk),
         *check.of_plan(),
         *check.of_totals(),
     ]
     if seed is not None and check.told.get("seed") != seed:
         found.wrong.append(f"seed: {check.told.get('seed')}, but {seed} was announced")
-    found.decided += _decided(check.told, rejudged.old, check.tables)
+    if not found.results:
+        found.wrong.append("there are no results")
+    elif not found.from_answers and not found.unproven:
+        found.unproven["results, none of which is a pass"] += found.results
+    found.decided += [*_decided(check.told, rejudged.old, check.tables), *_claimed(check.told, check.same_suite)]
     return found
 
 
@@ -95,27 +113,79 @@ class _Check:
         self.rejudged.compare(one, reported, changes)
         found.results += 1
         found.wrong += [f"{place}: {change.old} -> {change.new}, {change.reason}" for change in changes.changed]
+        if not changes.changed and one.why is None:
+            self._compare_fields(one, reported, place)
         if old.level == "declared" and self.rejudged.old.declaration is None:
             found.wrong.append(f"{place}: right only under declared arithmetic, but none is declared")
-        if one.answer is not None:
-            found.from_answers += 1
-            if json.loads(json.dumps(one.accuracy())) != (
-                None if one.kept.accuracy is None else _accuracy(one.kept.accuracy)
-            ):
-                found.wrong.append(f"{place}: its accuracy does not match the answer")
-        elif one.why is not None:
+        if one.why is not None:
             self._not_judged(f"{place}: {one.why}", "results of another suite, which this version cannot judge")
-        else:
+            return
+        self._check_accuracy(one, place)
+        self._check_certificate(one, place)
+        if one.answer is None:
             self._without_answer(one, place)
+            return
+        found.from_answers += 1
+        if one.anew.outcome is Outcome.PASS and one.case is not None and asks_again(one.case.expectation):
+            found.unproven["passes that need the answer of a second run, which is not kept"] += 1
+
+    def _compare_fields(self, one: Rejudgement, reported: Result, place: str) -> None:
+        """Compare every field that follows from the answer, and the words as far as they do."""
+        anew, was = one.anew, before_waiving(one.kept.result)
+        for name in _FOLLOWING:
+            if getattr(was, name) != getattr(anew, name):
+                told = f"{getattr(was, name)!r} -> {getattr(anew, name)!r}"
+                self.found.wrong.append(f"{place}: {name}: {told[:_LONGEST]}")
+        if reported.outcome is Outcome.WAIVED and reported.detail != one.kept.result.detail:
+            self.found.wrong.append(f"{place}: detail: its waiver is another one")
+        if was.outcome is not Outcome.PASS and anew.reason in SIDE_EFFECTS:
+            self.found.claimed[_OBSERVED] += 1
+        elif was.detail == anew.detail:
+            pass
+        elif was.outcome is not Outcome.PASS and anew.detail and was.detail and anew.detail in was.detail:
+            self.found.claimed[_OBSERVED] += 1
+        elif self.same_suite:
+            self.found.wrong.append(f"{place}: detail: does not follow from the answer")
+        else:
+            self.found.claimed["words of another version"] += 1
+
+    def _check_accuracy(self, one: Rejudgement, place: str) -> None:
+        """Compare the accuracy with that of the answer; nothing else may have one."""
+        kept = None if one.kept.accuracy is None else _accuracy(one.kept.accuracy)
+        if one.answer is not None:
+            if json.loads(json.dumps(one.accuracy())) != kept:
+                self.found.wrong.append(f"{place}: its accuracy does not match the answer")
+        elif kept is not None and _needs_answer(one.kept.result):
+            self.found.unproven["accuracies of answers that were not kept"] += 1
+        elif kept is not None:
+            self.found.wrong.append(f"{place}: has an accuracy, but no answer")
+
+    def _check_certificate(self, one: Rejudgement, place: str) -> None:
+        """Compare a certificate with the one that this version derives."""
+        if one.kept.certificate is None:
+            return
+        if one.case is None or not self.same_suite:
+            self.found.unproven["certificates of another suite"] += 1
+            return
+        derived = json.loads(json.dumps(certificate_json(self.rejudged.source, one.case)))
+        try:
+            same = json.loads(one.kept.certificate) == derived
+        except (ValueError, RecursionError):
+            same = False
+        self.found.certificates += same
+        if not same:
+            self.found.wrong.append(f"{place}: its certificate is not the one of this case")
 
     def _without_answer(self, one: Rejudgement, place: str) -> None:
         result = before_waiving(one.kept.result)
         if result.outcome in _ENDED:
-            self.found.trusted["crashes and timeouts"] += 1
+            self.found.claimed["crashes and timeouts"] += 1
         elif result.outcome is Outcome.RUNNER_ERROR:
-            self.found.trusted["failures of the tool"] += 1
-        elif result.outcome is Outcome.UNSUPPORTED or result.reason is not None:
-            self.found.trusted["refusals"] += 1
+            self.found.claimed["failures of the tool"] += 1
+        elif not _needs_answer(result):
+            self.found.claimed["refusals"] += 1
+            if result.outcome is Outcome.PASS:
+                self.found.unproven["passes by a refusal"] += 1
         elif self.told.get("keep_outputs") != "all" or b'"left_out":' in (one.kept.outputs or b""):
             self.found.unproven["answers that were not kept"] += 1
         else:
@@ -133,29 +203,39 @@ class _Check:
         if self.told.get("corpus") is not None:
             self.found.unproven["cases of a corpus, which may have had more"] += self.found.results
             return
+        draws = self.told.get("draws", 1)
+        if draws > _MOST_DRAWS * max(self.found.results, 1):
+            told = f"draws: {draws:,} for {counted(self.found.results, 'result')}"
+            raise OpconformError(f"{RUN}: {told}: the plan would take too long to make again")
         suite = GeneratedSuite(self.rejudged.source)
         standards = {backend.name: backend.standards for backend in known_backends()}
         told_shard = self.told.get("shard")
         shard: Shard | None = None if told_shard is None else shard_of(str(told_shard))
         for backend in sorted({*self.told.get("backends", {}), *self._done}):
-            done = self._done.get(backend, set())
-            missing = planned = 0
-            for text in suite.selected(self._selection(backend), shard):
-                planned += 1
-                if text in done:
-                    done.discard(text)
-                else:
-                    missing += 1
-                    example = text
-            if missing:
-                yield f"{backend}: no result of {counted(missing, 'case')} of the plan, such as {example}"
-            if done:
-                yield f"{backend}: {counted(len(done), 'result')} outside the plan, such as {min(done)}"
-            if self.told.get("planned", {}).get(backend) != planned:
-                yield f"{RUN}: planned: {self.told.get('planned', {}).get(backend)} for {backend}, and {planned} are"
+            yield from self._of_planned(backend, suite.selected(self._selection(backend), shard))
             own, known = self._standards(backend), standards.get(backend)
             if known and own != known:
                 yield f"{RUN}: {backend}: ran on {', '.join(own) or 'all standards'}, but implements {', '.join(known)}"
+
+    def _of_planned(self, backend: str, ids: Iterator[str]) -> Iterator[str]:
+        """Yield what is wrong with the results of a backend whose planned cases are `ids`."""
+        done, missing, planned, example = self._done.get(backend, set()), 0, 0, ""
+        for text in ids:
+            planned += 1
+            if text in done:
+                done.discard(text)
+            else:
+                missing += 1
+                example = text
+            if missing > _MOST_MISSING:  # a plan may have any number of draws
+                yield f"{backend}: no result of more than {_MOST_MISSING:,} cases of the plan, such as {example}"
+                return
+        if missing:
+            yield f"{backend}: no result of {counted(missing, 'case')} of the plan, such as {example}"
+        if done:
+            yield f"{backend}: {counted(len(done), 'result')} outside the plan, such as {min(done)}"
+        if self.told.get("planned", {}).get(backend) != planned:
+            yield f"{RUN}: planned: {self.told.get('planned', {}).get(backend)} for {backend}, and {planned} are"
 
     def _standards(self, backend: str) -> tuple[str, ...]:
         return tuple(self.told.get("backends", {}).get(backend, {}).get("standards", ()))
@@ -187,6 +267,12 @@ class _Check:
             yield f"{RUN}: status: {told.get('status')}, expected finished"
 
 
+def _needs_answer(result: Result) -> bool:
+    """Return whether a result, before waiving, claims an answer: it is neither an end nor one of the refusals."""
+    ended = result.outcome in _ENDED or result.outcome in (Outcome.RUNNER_ERROR, Outcome.UNSUPPORTED)
+    return not ended and result.reason not in REASONS
+
+
 def _accuracy(line: bytes) -> dict[str, Any]:
     try:
         told = dict(json.loads(line))
@@ -199,8 +285,18 @@ def _of_manifest(manifest: Mapping[str, Any], told: Mapping[str, Any], results: 
     for name in REPEATED:
         if manifest.get(name) != told.get(name):
             yield f"{name}: the manifest and {RUN} differ"
+    challenge = manifest.get("challenge")
+    if challenge is not None and (not isinstance(challenge, dict) or challenge.get("seed") != told.get("seed")):
+        yield f"challenge: its seed is not that of {RUN}, {told.get('seed')}"
     if manifest.get("results") != results:
         yield f"results: {manifest.get('results')} in the manifest, {results} are there"
+
+
+def _of_files(walk: StoredResults) -> Iterator[str]:
+    """Yield which files have more than the lines of the results."""
+    for name, end in walk.ends.items():
+        if (walk.folder / name).stat().st_size != end:
+            yield f"{name}: has lines that belong to no result"
 
 
 def _of_terms(told: Mapping[str, Any], terms: Terms) -> Iterator[str]:
@@ -227,7 +323,8 @@ def _decided(told: Mapping[str, Any], terms: Terms, tables: Tables) -> Iterator[
     what = globs or (f"the suite {name}" if name else "the whole plan")
     shard = f", shard {told['shard']}" if told.get("shard") else ""
     drawn = ", ".join(f"{key} {told.get(key)}" for key in ("strength", "draws", "seed"))
-    yield printable(f"cases: {what}{shard}; {drawn}")
+    standards = sorted({str(one) for about in told.get("backends", {}).values() for one in about.get("standards", ())})
+    yield printable(f"cases: {what} of {', '.join(standards) or 'all standards'}{shard}; {drawn}")
     waived = tables.tally.figures().outcomes.get(Outcome.WAIVED, 0)
     if terms.waivers.entries:
         yield f"waivers: {counted(waived, 'failure')} waived by {counted(len(terms.waivers.entries), 'waiver')}"
@@ -238,3 +335,16 @@ def _decided(told: Mapping[str, Any], terms: Terms, tables: Tables) -> Iterator[
         yield printable("required: " + ", ".join(f"{a}={b}" for a, b in sorted(terms.demands.required.items())))
     if terms.demands.profile is not None:
         yield printable(f"profile: {terms.demands.profile.name} {terms.demands.profile.version}")
+
+
+def _claimed(told: Mapping[str, Any], same_suite: bool) -> Iterator[str]:
+    """Yield what is repeated from the archive unchecked."""
+    versions = {name: about.get("version", "") for name, about in told.get("backends", {}).items()}
+    backends = ", ".join(f"{name} {version}".rstrip() for name, version in versions.items())
+    claims = told.get("terms", {}).get("claims") or {}
+    promised = f"; claims of {', '.join(map(str, claims))}" if claims else ""
+    yield printable(f"claimed: backends {backends or 'none'}; started {told.get('started')}{promised}")
+    yield "claimed: machine, facts, times, deaths, and the words of refusals, crashes and side effects"
+    if not same_suite:
+        told_of = told.get("suite", {}).get("version")
+        yield printable(f"claimed: suite {told_of}, whose digest is not that of this version, by which all was judged")

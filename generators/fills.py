@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import FunctionType, MappingProxyType
@@ -66,6 +67,8 @@ class Blank:
     terms: int
 
 
+_SEEDED = re.compile(r"[/;]seed=[1-9]")
+
 Recipe: TypeAlias = Callable[[Blank, Draw], Array]
 """Returns numbers of shape (lanes, size), or (size,) if all lanes are the same."""
 
@@ -76,6 +79,21 @@ def ramp(blank: Blank, _draw: Draw) -> Array:
     period = min(max(limit, 1), 1 << 20)
     numbers = np.arange(blank.size) % period
     return numbers - min(blank.size, period) // 2 if blank.type.kind != "unsigned" else numbers
+
+
+def turned(elements: Array, keys: Sequence[str]) -> Array:
+    """Return ramps, shape (lanes, size), rotated by a drawn number of elements in each lane whose key has a seed.
+
+    So the seed changes also what is not drawn, and each tensor keeps its values. Without a seed nothing changes.
+    """
+    lanes = [lane for lane, key in enumerate(keys) if _SEEDED.search(key)]
+    if not lanes or elements.shape[1] < 2:
+        return elements
+    found = elements.copy()
+    shifts = 1 + Draw([f"{keys[lane]} turned" for lane in lanes]).below(elements.shape[1] - 1, 1)[:, 0]
+    for lane, shift in zip(lanes, shifts.tolist(), strict=True):
+        found[lane] = np.roll(elements[lane], shift)
+    return found
 
 
 def uniform(blank: Blank, draw: Draw) -> Array:

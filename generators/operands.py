@@ -45,7 +45,7 @@ from ..cases.program import (
 from ..specs.expressions import number, numbers
 from ..specs.model import AttributeSignature, Operand, Port, Recipe, TensorValue, Value, VersionSpec, Word
 from .families import family_of
-from .fills import FIRST, RECIPES, Blank, Draw, Drawing, fill, restricted, suits
+from .fills import FIRST, RECIPES, Blank, Draw, Drawing, fill, restricted, suits, turned
 from .parameters import (
     CONSTANT,
     FED,
@@ -412,7 +412,10 @@ class Filling:
                     continue
                 key = leaf.type, self._recipe(one, usual)
                 start, used[key] = used[key], used[key] + count(shape)
-                elements = made[key][:, start : used[key]].reshape(len(keys), *shape)
+                elements = made[key][:, start : used[key]]
+                if key[1].name == FIRST and key[1] is usual:
+                    elements = turned(elements, [f"{text} {one.name} {place}" for text in keys])
+                elements = elements.reshape(len(keys), *shape)
                 domain = one.operand.domain if one.operand else None
                 arrays.append(elements if domain is None else restricted(domain.name, domain.arguments, elements))
             found[one.name] = tuple(arrays)

@@ -36,7 +36,7 @@ from .families import family_of
 from .fills import FIRST, suits
 from .pairings import pairings
 from .parameters import free_letters
-from .rows import draws, fill_recipe, fill_text, identify
+from .rows import draws, fill_recipe, fill_text, identify, seeds
 from .variations import variations
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ Share: TypeAlias = Literal["all", "two", "fills", "one"]
 """The plan for a choice: everything crossed; two programs, every fill; one program, every fill; one case."""
 
 MOST_CASES = 20_000_000
+MOST_DRAWS = 100_000_000
 _MOST_COMBINATIONS = 5_000_000  # of levels, for a covering array
 _PAIRS = 2  # up to this strength, a few programs are enough for other types
 _WHOLE = 3  # programs of the crossed type that get every fill
@@ -220,6 +221,8 @@ def _specs(library: Library, selection: Selection) -> Iterator[Spec]:
 def _refuse_absurd(wanted: Sequence[VersionSpec], selection: Selection) -> None:
     """Raise OpconformError for a selection that would take too long, with a lower bound on its number of cases."""
     strength, cases = selection.strength, 0
+    if selection.draws > MOST_DRAWS:
+        raise OpconformError(f"draws {selection.draws:,}: more than {MOST_DRAWS:,}; choose fewer, or another seed")
     for version in wanted:
         levels, name = _levels(version), str(version.operator)
         size = len(levels) if strength is None else min(strength, len(levels))
@@ -249,7 +252,7 @@ def _of_versions(spec: Spec, versions: Iterable[VersionSpec], selection: Selecti
         found += [(_order(case, place), version, case, case in single) for case in every]
     for _, version, case, is_edge in sorted(found, key=lambda one: one[0]):  # type: ignore[arg-type,return-value]
         number = selection.draws if not is_edge and draws(version, case) else 1
-        yield _Drawn.of(case, number, selection.seed if draws(version, case) else 0)
+        yield _Drawn.of(case, number, selection.seed if seeds(version, case) else 0)
 
 
 def _order(case: CaseId, version: int) -> tuple[object, ...]:

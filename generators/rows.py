@@ -326,7 +326,7 @@ def _check_numbers(row: Row, parts: list[Part]) -> None:
         given = row.settings.get(name)
         if isinstance(given, int) and given < 1:
             raise CaseIdError(f"{case}: {name} is a whole number from 1, left out where it is 0; read {given}")
-        if given is not None and not draws(row.version, case):
+        if given is not None and not (draws if name == "draw" else seeds)(row.version, case):
             raise CaseIdError(f"{case}: fill {case.fill!r} draws nothing: leave {name} out")
     if sum(map(part_size, parts)) > LARGEST:
         raise CaseIdError(f"{case}: more than {LARGEST:,} elements")
@@ -335,6 +335,11 @@ def _check_numbers(row: Row, parts: list[Part]) -> None:
 def draws(version: VersionSpec, case: CaseId) -> bool:
     """Return whether draws of a case differ."""
     return fill_recipe(case.fill).name not in UNDRAWN or _elements(version, case)[1] > 0
+
+
+def seeds(version: VersionSpec, case: CaseId) -> bool:
+    """Return whether the seed changes a case: something is drawn, or a ramp of several elements is rotated."""
+    return draws(version, case) or (case.fill == FIRST and _elements(version, case)[0] > 1)
 
 
 def _setting(version: VersionSpec, name: str, text: str, case: CaseId) -> Value:

@@ -179,7 +179,7 @@ def started_of(folder: Path) -> str | None:
     try:
         started = read_run(folder)["started"]
         return dt.datetime.fromisoformat(started).astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    except (OpconformError, KeyError, TypeError, ValueError):
+    except (OpconformError, KeyError, TypeError, ValueError, OverflowError):
         return None
 
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import json
-import os
-import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from ..cases.elements import Declaration
-from ..cases.errors import OpconformError
+from ..cases.elements import Declaration, element_types
+from ..cases.errors import OpconformError, open_regular
 from ..cases.ids import Shard, shard_of
 from ..cases.results import Result, result_from_json
 from ..runners.host import About, Isolation
@@ -39,6 +37,8 @@ ACCURACY = "accuracy.jsonl"
 
 _BUFFER = 1 << 18
 _SHARDS_SHOWN = 10
+_LONGEST = 2000
+"""Maximum number of characters of a message about a stranger's file."""
 _END = ord("\n")
 
 _BACKEND, _OUTCOME = b',"backend":', b',"outcome":'  # a quote inside a string is escaped: these appear only once
@@ -133,7 +133,7 @@ def read_run(path: Path | str) -> dict[str, Any]:
     """
     file = Path(path) / RUN
     try:
-        with _regular(file) as opened:
+        with open_regular(file, _BUFFER) as opened:
             content = opened.read(LARGEST_RUN + 1)
         if len(content) > LARGEST_RUN:
             raise OpconformError(f"{file}: larger than {LARGEST_RUN:,} bytes")
@@ -149,15 +149,6 @@ def read_run(path: Path | str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise OpconformError(f"{file}: not in the form that a run writes: {error}") from None
     return read
-
-
-def _regular(file: Path) -> BinaryIO:
-    """Open a file for reading, but not a pipe, which could block, nor a device. Raises OSError, OpconformError."""
-    opened = open(os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb", buffering=_BUFFER)  # noqa: PTH123, SIM115 - flags
-    if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-        opened.close()
-        raise OpconformError(f"{file}: not a regular file; expected a results folder")
-    return opened
 
 
 def read_results(path: Path | str) -> Iterator[Result]:
@@ -192,7 +183,7 @@ def _whole_lines(file: Path) -> Iterator[tuple[int, int, bytes]]:
     """Yield each complete line: its number, its offset, and the line with its end."""
     offset = 0
     try:
-        with _regular(file) as lines:
+        with open_regular(file, _BUFFER) as lines:
             for number in itertools.count(1):
                 line = lines.readline(LONGEST_LINE + 1)
                 if not line:
@@ -357,6 +348,8 @@ def terms_from(told: Mapping[str, Any], place: object) -> Terms:
     """
     try:
         waivers = [{**one, "case": {"text": one["case"]}} for one in told["waivers"]]
+        declaration = msgspec.convert(told["arithmetic"], Declaration | None)
+        _refuse_unknown_types(declaration or Declaration())
         return Terms(
             Demands(
                 dict(told["required"]),
@@ -365,10 +358,19 @@ def terms_from(told: Mapping[str, Any], place: object) -> Terms:
             ),
             Suspensions(Errata(msgspec.convert(told["errata"], tuple[Erratum, ...])), dict(told["disputed"])),
             Waivers(msgspec.convert(waivers, tuple[Waiver, ...])),
-            msgspec.convert(told["arithmetic"], Declaration | None),
+            declaration,
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise OpconformError(f"{place}: terms: not in the form that a run writes: {error!r}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
+        raise OpconformError(f"{place}: terms: not in the form that a run writes: {error!r}"[:_LONGEST]) from None
+
+
+def _refuse_unknown_types(declaration: Declaration) -> None:
+    """Raise ValueError if a declaration names a type that computes in no floating-point format."""
+    for name, one in declaration.types.items():
+        for type_ in (name, one.compute or name, one.accumulator or name):
+            known = element_types().get(type_)
+            if known is None or known.kind != "float":
+                raise ValueError(f"arithmetic: {type_!r} is no floating-point type")
 
 
 UNKNOWN = "unknown"
@@ -416,9 +418,11 @@ class RunRecord:
     def started(self) -> dt.datetime:
         """Return when it began. Raises OpconformError if `run.json` lacks it."""
         try:
-            return dt.datetime.fromisoformat(self.told["started"])
-        except (KeyError, TypeError, ValueError) as error:
+            started = dt.datetime.fromisoformat(self.told["started"])
+            started.astimezone(dt.UTC)  # beyond the years that there are
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise OpconformError(f"{self.folder / RUN}: started: expected a moment: {error!r}") from None
+        return started
 
     @property
     def planned(self) -> int | None:

@@ -48,9 +48,10 @@ _SPECIAL_IN_MARKDOWN = frozenset("\\`*_[]<>|~#")
 
 
 def markdown_code(text: str) -> str:
-    """Return text as code within a Markdown table; text with a backquote is put between two of them."""
+    """Return text as code within a Markdown table, between more backquotes than it has next to each other."""
     line = _line(text).replace("|", "\\|")
-    return f"`` {line} ``" if "`" in line else f"`{line}`"
+    longest = max((len(run) for run in re.findall("`+", line)), default=0)
+    return f"{'`' * (longest + 1)} {line} {'`' * (longest + 1)}" if longest else f"`{line}`"
 
 
 def _line(text: str) -> str:

@@ -77,6 +77,10 @@ _ADMITS: tuple[tuple[np.uint8, Callable[[Array], Array]], ...] = (
 )
 
 
+MOST_DIMENSIONS = 60 if int(np.__version__.split(".")[0]) >= 2 else 28
+"""Number of dimensions that an answer may have: a few less than NumPy's, because judging adds some."""
+
+
 class Comparison:
     """The outputs of all lanes in the types in which they are compared; computed comparisons are cached."""
 

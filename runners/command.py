@@ -29,7 +29,7 @@ from ..cases.onnx_model import onnx_bytes
 from ..cases.program import Program, element_names, nested_all, parse_type
 from ..cases.runner import Claim, ClaimLimits, Claims, Executable, Reason, Unsupported
 from .pool.process import exit_words
-from .pool.wire import CHANNEL_LOST
+from .pool.wire import CHANNEL_LOST, ProcessLost
 
 PROTOCOL = 1
 """The version of the protocol."""
@@ -496,17 +496,15 @@ class Command:
     def _lost(self, breach: Breach) -> NoReturn:
         """End this process as a crashing backend would: later answers could not be matched to questions.
 
-        This is not an exception of the backend, which would count as a refusal. If the program died of a signal or
+        This is not an exception of the backend, which would count as a refusal. The breach is this question's, so the
+        case is charged with it, even if it passes in another process. If the program died of a signal or
         failed with an exit code, this process ends in the same way, so that the result names it.
         """
         print(f"{self.name}: {breach}", file=sys.stderr, flush=True)
         if isinstance(breach, Ended) and breach.code < 0:
             resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-            if -breach.code not in (signal.SIGKILL, signal.SIGSTOP):
-                signal.signal(-breach.code, signal.SIG_DFL)
-            os.kill(os.getpid(), -breach.code)
         code = breach.code if isinstance(breach, Ended) else 0
-        raise SystemExit(_NO_PROTOCOL if code in (0, CHANNEL_LOST) else code) from breach
+        raise ProcessLost(_NO_PROTOCOL if code in (0, CHANNEL_LOST) else code) from breach
 
 
 class _Program:

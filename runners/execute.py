@@ -68,6 +68,8 @@ _BLOCK, _BLOCK_BYTES = 24, 1 << 20
 _PROVEN = 3
 """Number of failures of a batch that each run again on a fresh program; the others then share one fresh program."""
 _CONFIRMED = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR})
+_NOTED = 8
+"""Number of deaths of a worker's hosts that no case explains, after which each further one is charged to its case."""
 _NONE = Refusal("", unsupported=False, reason="other")
 """Stands for a missing answer, in a lane whose verdict is set elsewhere."""
 _OUTCOME_OF_LOSS = {"timeout": Outcome.TIMEOUT, "raised": Outcome.RUNNER_ERROR}
@@ -186,6 +188,12 @@ class Worker:
     attach: Mapping[str, Attach] = field(default_factory=dict)
     _siblings: dict[str, Answered | Loss | OurFailure | None] = field(default_factory=dict)
     _ids: dict[int, str] = field(default_factory=dict)
+    _pending: list[Stray] = field(default_factory=list)
+    _untold: list[Stray] = field(default_factory=list)
+    _mortal: set[str] = field(default_factory=set)
+    _noted: int = 0
+    _last: int = -1
+    """The last place whose case has been judged, or is being judged."""
 
     def run(self, keys: Sequence[str], begin: Begin) -> Iterator[bytes]:
         """Yield a record for each case id, in the form of `record_of`. `begin` tells the pool what is in progress."""
@@ -291,6 +299,7 @@ class Worker:
             later = partial(_later, begin, turn.index + start)
             taken = self._taken(places[start:], later)
             stop = start + len(taken.seconds)
+            self._last = places[stop - 1]
             yield from self._records(turn.batch.part(start, stop), taken, later)
             start = stop
 
@@ -312,9 +321,13 @@ class Worker:
         try:
             verdicts, answers = self._verdicts(batch, taken, begin)
             begin(lanes[-1], "prepare")  # the backend's part is done
+            self._charge_deaths(batch, verdicts, begin)
+            begin(lanes[-1], "prepare")
             for lane, effects in taken.effects.items():
                 verdicts[lane] = with_effects(verdicts[lane], effects, self._ids)
             attached = _attachments(self.attach, batch, answers, verdicts)
+            for lane in (n for n, v in enumerate(verdicts) if v.outcome is Outcome.CRASH):
+                attached[lane] = {}  # its answer came in a process of its own
             digests = list(zip(batch.digests, batch.expectation_digests, strict=True))
         except _Unfit:
             raise
@@ -362,6 +375,57 @@ class Worker:
                     verdicts[lane], others[lane] = found, answer
         return verdicts, answers.replaced(others)
 
+    def _charge_deaths(self, batch: Batch, verdicts: list[Verdict], begin: Begin) -> None:
+        """Fail cases whose program dies whenever it is used again, although each of them passes in a new process.
+
+        A death that does not repeat is no case's: an earlier one may have broken the process.
+        """
+        lanes = {text: lane for lane, text in enumerate(batch.ids)}
+        known, self._pending = [*self._pending, *self.hosts.strays()], []
+        for stray in known:
+            text = None if stray.key is None else self._ids.get(stray.key.place)
+            lane = None if text is None else lanes.get(text)
+            if stray.key is not None and stray.key.place > self._last:
+                self._pending.append(stray)  # the batch that it belongs to is still to come
+            elif lane is None or not self._is_charged(batch, lane, stray, verdicts[lane], begin):
+                self._untold.append(stray)
+            else:
+                lost = _lost(Loss(stray.key, stray.kind, stray.phase, stray.exit, stray.tail, 0.0), batch)
+                again = f"state: dies when used again: {_stray_words(stray)}"
+                verdicts[lane] = lost if stray.blamed else replace(lost, detail=again)
+
+    def _is_charged(self, batch: Batch, lane: int, stray: Stray, verdict: Verdict, begin: Begin) -> bool:
+        """Return whether a death is to be charged to the case that was running although it passes in a new process.
+
+        It is if the death repeats, or if the host knows that the case is to blame.
+        """
+        ends = verdict.outcome in (Outcome.CRASH, Outcome.TIMEOUT)
+        key = stray.key
+        own = key is not None and key.phase == "run" and key.fresh == "shared"  # neither a sibling nor a confirmation
+        return not ends and (stray.blamed or (own and self._dies_again(batch, lane, stray, begin)))
+
+    def _dies_again(self, batch: Batch, lane: int, stray: Stray, begin: Begin) -> bool:
+        """Return whether a death repeats in another process: at the same program, after runs of it."""
+        key = batch.program.key
+        self._noted += 1
+        often = self._noted > _NOTED and stray.exit != "signal SIGKILL"  # that may come from the system
+        if often or key in self._mortal:
+            return True
+        self._mortal.add(key)  # a second death at this program needs no further proof
+        row = list(_rows(batch))[lane]
+        fresh: Freshness = "own" if stray.phase == "prepare" else "shared"
+        asked = [Request(0, batch.program, row, fresh)] * (1 + len(stray.before))
+        places = self.hosts.ask(asked, in_new_host=True)
+        self._ids |= dict.fromkeys(places, batch.ids[lane])
+        lost = False
+        for place in places:
+            begin(lane, "run")
+            lost |= isinstance(self.hosts.reply(place).answer, Loss)
+        found = self.hosts.strays()
+        mine = [one for one in found if one.key is not None and one.key.place in places]
+        self._pending += [one for one in found if one.key is None or one.key.place not in places]
+        return lost or bool(mine)
+
     def _again(self, batch: Batch, begin: Begin) -> Answers:
         """Return the answers of fresh programs to each case; a lane may have none."""
         gathered = GatheredAnswers(len(batch))
@@ -406,7 +470,11 @@ class Worker:
             yield lane, reply
 
     def _record(self, result: Result, attached: Mapping[str, str] = MappingProxyType({})) -> bytes:
-        deaths = [self._death(stray) for stray in self.hosts.strays()]
+        known = [*self._pending, *self.hosts.strays()]
+        self._pending = [one for one in known if one.key is not None and one.key.place > self._last]
+        told = [*self._untold, *(one for one in known if one.key is None or one.key.place <= self._last)]
+        self._untold = []
+        deaths = [self._death(stray) for stray in told]
         return record_of(result, attached, deaths)
 
     def _death(self, stray: Stray) -> dict[str, Any]:
@@ -416,6 +484,12 @@ class Worker:
         before = [text for text in ran if text != case]  # a valid sibling ran on behalf of the case itself
         told = {"kind": stray.kind, "phase": stray.phase, "exit": stray.exit, "tail": stray.tail}
         return {"case": case, "before": before, **told}
+
+
+def _stray_words(stray: Stray) -> str:
+    what = f"the process ended ({stray.exit})" + (" while preparing the program" if stray.phase == "prepare" else "")
+    tail = f"; last it wrote:\n{stray.tail}" if stray.tail else ""
+    return f"{what} after {len(stray.before)} other runs, and so did another one; a new process passes{tail}"
 
 
 def record_of(result: Result, attached: Mapping[str, str], deaths: Sequence[Mapping[str, Any]] = ()) -> bytes:
@@ -455,6 +529,7 @@ def _lost_words(loss: Loss) -> str:
         "timeout": f"no answer after {loss.seconds:.1f} s",
         "memory": "more memory than the limit",
         "flood": "more output than the limit",
+        "stopped": "was stopped",
         "corrupt": f"wrote to descriptors that are not its own ({loss.exit})",
         "raised": "the worker failed",
     }[loss.kind]

@@ -17,10 +17,10 @@ import os
 import time
 import traceback
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast, get_args
 
 import msgspec
 import numpy as np
@@ -48,6 +48,7 @@ from ..cases.runner import (
     Words,
 )
 from .answers import (
+    MOST_DIMENSIONS,
     Answer,
     Answered,
     Refusal,
@@ -58,6 +59,7 @@ from .fitting import misfit
 from .pool import (
     Begin,
     Found,
+    InNewWorker,
     Limits,
     Loss,
     Phase,
@@ -81,6 +83,8 @@ _MOST_FOREIGN = 1 << 20
 """Number of elements that an answer may have if its type is not one of ours; their content is not sent."""
 _RECORD_LATE = 1.0
 """Seconds that a record may take in addition to the limits of its case."""
+_REASONS = frozenset(get_args(Reason))
+_PACKAGE = __package__.rpartition(".")[0]
 _FOREIGN = frozenset({"float128", "complex256", "object", "datetime64", "timedelta64"})
 
 
@@ -289,34 +293,68 @@ class Host:
 
     def _prepare(self, program: Program) -> _Prepared:
         started = time.perf_counter()
-        standards = self.runner.standards
-        if program.operator.standard not in standards:
-            words = f"{self.name} implements {', '.join(standards)}, not {program.operator.standard}"
-            return _Prepared(None, _Refused(words, unsupported=True, reason="other", seconds=0.0))
         try:
-            return _Prepared(self.runner.prepare(program))
+            standards = self.runner.standards
+            if program.operator.standard in standards:
+                return _Prepared(self.runner.prepare(program))
         except Exception as error:
             return _Prepared(None, self._refused(error, time.perf_counter() - started))
+        words = f"{self.name} implements {', '.join(standards)}, not {program.operator.standard}"
+        return _Prepared(None, _Refused(words, unsupported=True, reason="other", seconds=0.0))
 
     def _refused(self, error: Exception, seconds: float) -> _Refused:
-        """Return the refusal that a backend's exception means. Raises those that mean none: ours, and NotInstalled."""
-        if isinstance(error, NotInstalled | ProgramError):
+        """Return the refusal that a backend's exception means.
+
+        Raises NotInstalled and ProgramError that are our own: a backend may raise any class, with any attributes.
+        """
+        kind, words = type(error), _words(error)
+        if issubclass(kind, NotInstalled | ProgramError) and _is_raised_here(error):
             raise error
-        if isinstance(error, Unsupported):
-            return _Refused(_words(error)[:WORDS_KEPT], unsupported=True, reason=error.reason, seconds=seconds)
+        if issubclass(kind, Unsupported):
+            return _Refused(words[:WORDS_KEPT], unsupported=True, reason=_reason(lambda: error.reason), seconds=seconds)  # type: ignore[attr-defined]
         package = package_of(self.name)
         if package is not None and (unfit := misfit(self.name, package, error, self.runner)):
             raise _Unfit(unfit)
-        known = None if isinstance(self.runner, Classifies) else _words_of_onnxruntime(_words(error))
+        classifies = _classifies(self.runner)
+        known = None if classifies is not None else _words_of_onnxruntime(words)
         if known is not None and known.plain:
-            return _Refused(_words(error)[:WORDS_KEPT], unsupported=True, reason=known.reason, seconds=seconds)
-        words = f"{type(error).__name__}: {_words(error)}"[:WORDS_KEPT]
-        reason: Reason = "memory" if isinstance(error, MemoryError) else "other"
-        if reason == "other" and isinstance(self.runner, Classifies):
-            reason = self.runner.reason(error)
+            return _Refused(words[:WORDS_KEPT], unsupported=True, reason=known.reason, seconds=seconds)
+        reason: Reason = "memory" if issubclass(kind, MemoryError) else "other"
+        if reason == "other" and classifies is not None:
+            reason = _reason(lambda: classifies.reason(error))
         elif reason == "other" and known is not None:
             reason = known.reason
-        return _Refused(words, unsupported=False, reason=reason, seconds=seconds)
+        return _Refused(f"{_class_name(kind)}: {words}"[:WORDS_KEPT], unsupported=False, reason=reason, seconds=seconds)
+
+
+def _is_raised_here(error: BaseException) -> bool:
+    """Return whether an exception comes from a module of this package, and not from a backend's own code."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    return bool(frames) and str(frames[-1][0].f_globals.get("__name__", "")).startswith(f"{_PACKAGE}.")
+
+
+def _classifies(runner: Runner) -> Classifies | None:
+    """Return the runner if it classifies messages; looking for that runs its code, if it has properties."""
+    try:
+        return runner if isinstance(runner, Classifies) else None
+    except Exception:
+        return None
+
+
+def _reason(told: Callable[[], object]) -> Reason:
+    """Return the reason that a backend gives, `other` if it is none that there is."""
+    try:
+        found = told()
+    except Exception:
+        return "other"
+    return cast(Reason, found) if type(found) is str and found in _REASONS else "other"
+
+
+def _class_name(kind: type) -> str:
+    try:
+        return _utf8(kind.__name__)
+    except Exception:  # a metaclass can make a property of it
+        return "Exception"
 
 
 def _overwritten(request: Request, copies: Sequence[Array]) -> Iterator[SideEffect]:
@@ -351,15 +389,15 @@ def _difference(was: Array, now: Array) -> str:
 
 
 def _utf8(text: str) -> str:
-    """Return a text with everything escaped that UTF-8 cannot encode."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    """Return a text with everything escaped that UTF-8 cannot encode; TypeError for what is no text."""
+    return bytes.decode(str.encode(text, "utf-8", "backslashreplace"))
 
 
 def _words(error: Exception) -> str:
     try:
         return _utf8(str(error))
     except Exception as worse:
-        return f"its message cannot be read: {type(worse).__name__}"
+        return f"its message cannot be read: {_class_name(type(worse))}"
 
 
 def _words_of_onnxruntime(message: str) -> Words | None:
@@ -419,7 +457,9 @@ def _decoded(record: bytes) -> About | _Answer | _Refused | _Failed:
 
 
 def _array(tensor: _Tensor) -> Array:
-    if any(not 0 <= size < 1 << 40 for size in tensor.shape) or len(tensor.shape) > 64:
+    if len(tensor.shape) > MOST_DIMENSIONS:
+        raise Unreadable(f"a tensor of {len(tensor.shape)} dimensions, more than {MOST_DIMENSIONS}")
+    if any(not 0 <= size < 1 << 40 for size in tensor.shape):
         raise Unreadable(f"a tensor of shape {tensor.shape[:8]}")
     if tensor.type in element_types():
         try:
@@ -477,12 +517,12 @@ class Hosts:
                     return About(f"unknown ({why})")
         raise WorkerStartError("died", "the backend's process never described itself")
 
-    def ask(self, requests: Sequence[Request]) -> range:
-        """Queue requests that share a host; return the places by which `reply` returns their replies."""
+    def ask(self, requests: Sequence[Request], *, in_new_host: bool = False) -> range:
+        """Queue requests that share a host, or a new one; return the places by which `reply` returns their replies."""
         numbered = [replace(request, place=next(self._places)) for request in requests]
         if not numbered:
             return range(0)
-        self._queue.append(numbered)
+        self._queue.append(InNewWorker(numbered) if in_new_host else numbered)
         self._asked |= {request.place: request for request in numbered}
         return range(numbered[0].place, numbered[-1].place + 1)
 

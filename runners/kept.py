@@ -26,7 +26,7 @@ from ..cases.elements import (
 from ..cases.program import Structure, StructureKind
 from ..cases.results import SIDE_EFFECTS, Outcome, Result
 from ..cases.runner import Reason
-from .answers import Answer, Answers, Refusal
+from .answers import MOST_DIMENSIONS, Answer, Answers, Refusal
 from .judge import Requirements, Verdict, asks_again, judge
 
 Keep: TypeAlias = Literal["none", "digest", "failures", "all"]
@@ -124,6 +124,8 @@ def tensor_from_json(told: Mapping[str, Any]) -> Array | None:
     Raises ValueError if it is damaged or of an unknown type.
     """
     name, shape = str(told["type"]), [int(d) for d in told["shape"]]
+    if len(shape) > MOST_DIMENSIONS:
+        raise ValueError(f"{len(shape)} dimensions, more than {MOST_DIMENSIONS}")
     known = element_types().get(name)
     dtype = _foreign(name) if known is None else known.dtype
     size = None if dtype.hasobject else math.prod(shape) * dtype.itemsize
@@ -184,7 +186,8 @@ def _described(array: Array) -> dict[str, Any]:
 
 _ENDED = frozenset({Outcome.CRASH, Outcome.TIMEOUT})
 _REFUSED_ALTHOUGH = re.compile(r"refused \((.*)\), required: ", re.DOTALL)
-_REASONS = frozenset(get_args(Reason))
+REASONS = frozenset(get_args(Reason))
+"""The reasons of refusals."""
 
 
 class CannotJudge(Exception):  # noqa: N818 - it is an answer, and says why
@@ -204,6 +207,23 @@ def judged_again(
     `case` is None if there is no case with this id any more, `answer` is None if it was not kept. `required` are the
     options required now, `before` those required when the backend ran. Raises CannotJudge.
     """
+    anew = judged_anew(result, case, answer, required=required, before=before)
+    return result if same_verdict(result, anew) else anew
+
+
+def judged_anew(
+    result: Result,
+    case: Batch | None,
+    answer: Answer | None,
+    *,
+    required: Requirements,
+    before: Requirements,
+) -> Result:
+    """Return a result with every field that follows from its case and its answer; the rest is what it claims.
+
+    The arguments are those of `judged_again`. Without an answer, words, reason and the kind of refusal or end are
+    claims. Raises CannotJudge.
+    """
     if result.outcome is Outcome.RUNNER_ERROR:
         return result
     if case is None:
@@ -212,8 +232,8 @@ def judged_again(
         raise CannotJudge("its program or its inputs have changed")
     verdict = _verdict(result, case, answer, required, before)
     if verdict is None:
-        return result
-    told = msgspec.structs.replace(
+        return msgspec.structs.replace(result, clauses=case.clauses)
+    return msgspec.structs.replace(
         result,
         outcome=verdict.outcome,
         behaviour=verdict.behaviour,
@@ -224,7 +244,11 @@ def judged_again(
         clauses=case.clauses,
         expectation_digest=case.expectation.digest,
     )
-    return result if _deciding(told) == _deciding(result) else told
+
+
+def same_verdict(one: Result, other: Result) -> bool:
+    """Return whether two results of a case say the same, apart from words and ratios."""
+    return _deciding(one) == _deciding(other)
 
 
 def _deciding(result: Result) -> tuple[object, ...]:
@@ -238,7 +262,10 @@ def _verdict(
     required: Requirements,
     before: Requirements,
 ) -> Verdict | None:
-    """Return today's verdict, None if nothing that it depends on has changed. Raises CannotJudge."""
+    """Return today's verdict, None if it needs an answer that was not kept, and nothing has changed.
+
+    Raises CannotJudge.
+    """
     expectation = case.expectation
     if answer is not None:
         alone = Answers.of([answer])
@@ -246,25 +273,25 @@ def _verdict(
         if asks_again(expectation) and dict(found.behaviour) != dict(result.behaviour):
             (found,) = judge(case, alone, required, again=alone)  # the answer of a fresh program is not kept
         if result.reason in SIDE_EFFECTS and found.outcome is Outcome.PASS:  # side effects of the run remain
-            return replace(found, outcome=result.outcome, reason=result.reason, detail=result.detail, level=None)
+            return replace(found, outcome=Outcome.WRONG_VALUE, reason=result.reason, detail=result.detail, level=None)
         return found
     same = expectation.digest == result.expectation_digest
     if result.outcome in _ENDED:
         behaviour: Mapping[str, list[str]] = {"invalid": []} if expectation.invalid else {}
-        return None if same else Verdict(result.outcome, behaviour, result.detail, reason=result.reason)
-    if result.reason in _REASONS or result.outcome is Outcome.UNSUPPORTED:
-        return _of_refusal(result, case, required, same=same)
+        return Verdict(result.outcome, behaviour, result.detail, reason=result.reason)
+    if result.reason in REASONS or result.outcome is Outcome.UNSUPPORTED:
+        return _of_refusal(result, case, required)
     if same and not _asked_anew(expectation, required, before):
         return None
     why = "other options are required" if same else "the expectation has changed"
     raise CannotJudge(f"{why}, and the answer was not kept")
 
 
-def _of_refusal(result: Result, case: Batch, required: Requirements, *, same: bool) -> Verdict | None:
+def _of_refusal(result: Result, case: Batch, required: Requirements) -> Verdict:
     expectation = case.expectation
     was_invalid = "invalid" in result.behaviour
     if was_invalid and expectation.invalid and result.outcome is Outcome.UNSUPPORTED:
-        return None if same else Verdict(result.outcome, result.behaviour, result.detail, reason=result.reason)
+        return Verdict(result.outcome, {"invalid": []}, result.detail, reason=result.reason)
     if was_invalid != expectation.invalid:
         raise CannotJudge("the input has become valid" if was_invalid else "the input has become invalid")
     return judge(case, Answers.of([_refusal(result)]), required)[0]
@@ -275,7 +302,7 @@ def _refusal(result: Result) -> Refusal:
     words = result.detail or ""
     if result.outcome is Outcome.WRONG_VALUE and (told := _REFUSED_ALTHOUGH.match(words)):
         words = told[1]
-    reason = cast(Reason, result.reason) if result.reason in _REASONS else "other"
+    reason = cast(Reason, result.reason) if result.reason in REASONS else "other"
     return Refusal(words, result.outcome is Outcome.UNSUPPORTED, reason)
 
 

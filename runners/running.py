@@ -24,6 +24,8 @@ from .registry import BackendSpec
 _BATCH, _LARGEST_BATCH = 48, 512
 _PATIENCE = 600.0
 """Seconds that a judge may spend on its own work, in addition to its host's time."""
+_STOPPED = 5.0
+"""Seconds that a judge may be stopped by a signal, as a backend can stop it, before another one takes its place."""
 _RUNS = 10
 """Maximum number of runs of one case in a judge: its sibling, itself, again, to confirm, and each in a fresh host."""
 
@@ -55,7 +57,7 @@ class Death:
 def pool_for(assignment: Assignment, *, jobs: int, limits: Limits) -> Pool:
     """Return a pool of judges for an assignment; `limits` apply to the backend's processes, one beside each judge."""
     patient = _PATIENCE + _RUNS * (limits.run_seconds + limits.prepare_seconds)
-    own = Limits(patient, patient, limits.start_seconds + _PATIENCE)
+    own = Limits(patient, patient, limits.start_seconds + _PATIENCE, stopped_seconds=_STOPPED)
     return Pool(replace(assignment, limits=limits), jobs=jobs, limits=own, fork=True)
 
 
@@ -223,6 +225,17 @@ class LocalExecutor:
         return {"kind": "local"}
 
 
+def check_executor(name: str, resources: Sequence[str]) -> dict[str, float]:
+    """Return the resources that a worker must have. Raises OpconformError for a wrong name or resource."""
+    kind, colon, address = name.partition(":")
+    needed = _resources(resources)
+    if kind not in ("local", "dask") or (colon and (kind == "local" or not address)):
+        raise OpconformError(f"--executor {name}: {_FORMS}")
+    if needed and not address:
+        raise OpconformError(f"--resource names resources of cluster workers; with --executor {name} they have none")
+    return needed
+
+
 @contextmanager
 def opened_executor(name: str, resources: Sequence[str] = (), *, jobs: int) -> Iterator[Executor]:
     """Open the executor called `name`: `local`, `dask` or `dask:ADDRESS`.
@@ -230,12 +243,8 @@ def opened_executor(name: str, resources: Sequence[str] = (), *, jobs: int) -> I
     `resources` are `NAME=NUMBER`, which a worker of the cluster must have for a task. `jobs` is the number of workers
     of a cluster on this machine. Raises OpconformError for a wrong name, or if there is no such cluster.
     """
-    kind, colon, address = name.partition(":")
-    needed = _resources(resources)
-    if kind not in ("local", "dask") or (colon and (kind == "local" or not address)):
-        raise OpconformError(f"--executor {name}: {_FORMS}")
-    if needed and not address:
-        raise OpconformError(f"--resource names resources of cluster workers; with --executor {name} they have none")
+    needed = check_executor(name, resources)
+    kind, _, address = name.partition(":")
     if kind == "local":
         yield LocalExecutor()
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from . import expressions
@@ -57,7 +57,7 @@ def check(context: Context, vocabulary: Mapping[str, Vocabulary] | None) -> None
     _check_spans(context)
     _check_operands(context)
     _check_types_from(context)
-    _check_graphs(text, problems)
+    _check_graphs(context)
     for parameter in context.parameters.values():
         _check_parameter(context, parameter)
     problems.raise_any()
@@ -332,17 +332,46 @@ def letter_of(names: Names, name: str, version: Version) -> str | None:
     return name if name in signature.types else signature.letter(name)
 
 
-def _check_graphs(text: SpecText, problems: Problems) -> None:
-    if not text.graphs:
+def _check_graphs(context: Context) -> None:
+    """Check that bodies are ONNX's text, and that their letters, operators and outputs exist."""
+    graphs, problems = context.text.graphs, context.problems
+    if not graphs:
         return
     import onnx.parser  # noqa: PLC0415 - takes longer than all else, and few operators have graphs
 
-    for id_, graph in text.graphs.items():
+    letters = {letter for signature in context.names.signatures.values() for letter in signature.types}
+    used = set(re.findall(r"[\w-]+", repr((context.text.parameters, context.text.edges))))
+    for id_, text in graphs.items():
+        for letter in dict.fromkeys(re.findall(r"\{(\w+)(?:\.item)?\}", text)):
+            if id_ in used and letter not in letters:
+                problems.unknown(
+                    ("graphs", id_), f"{letter!r} is no type letter of any version", letter, sorted(letters)
+                )
         try:
-            onnx.parser.parse_graph(re.sub(r"\{\w+(\.item)?\}", "float", graph))
+            graph = onnx.parser.parse_graph(re.sub(r"\{\w+(\.item)?\}", "float", text))
         except onnx.parser.ParseError as error:
             words = b" ".join(a for a in error.args if isinstance(a, bytes)).decode(errors="replace") or str(error)
             problems.add(("graphs", id_), f"not ONNX's text for a graph: {' '.join(words.split())[:150]}")
+        else:
+            for mistake in _graph_mistakes(graph):
+                problems.add(("graphs", id_), mistake)
+
+
+def _graph_mistakes(graph: Any) -> Iterator[str]:
+    """Yield which operators of a body, an onnx.GraphProto, do not exist, and which of its outputs nothing makes."""
+    import onnx.defs  # noqa: PLC0415 - see above
+
+    made = {one.name for one in (*graph.input, *graph.initializer)}
+    for node in graph.node:
+        made |= set(node.output)
+        if not onnx.defs.has(node.op_type, node.domain):
+            yield f"ONNX has no operator {node.op_type!r}" + (f" in the domain {node.domain!r}" if node.domain else "")
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _graph_mistakes(attribute.g)
+    for output in graph.output:
+        if output.name not in made:
+            yield f"nothing in the body makes its output {output.name!r}"
 
 
 def _check_parameter(context: Context, parameter: Parameter) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import yaml
 
-from ..cases.errors import OpconformError, did_you_mean
+from ..cases.errors import OpconformError, did_you_mean, open_regular
 
 Key: TypeAlias = int | str
 Keys: TypeAlias = tuple[Key, ...]
@@ -150,11 +150,12 @@ def read_file(path: Path | str) -> Document:
     """
     path = Path(path)
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise SpecError(str(path), _START, f"the file is larger than {LARGEST_FILE >> 20} MiB")
-        content = path.read_bytes()
+        with open_regular(path) as opened:
+            content = opened.read(LARGEST_FILE + 1)
     except OSError as error:
         raise OpconformError(f"{path}: cannot be read: {error.strerror}") from None
+    if len(content) > LARGEST_FILE:
+        raise SpecError(str(path), _START, f"the file is larger than {LARGEST_FILE >> 20} MiB")
     try:
         text = content.decode()
     except UnicodeDecodeError as error:

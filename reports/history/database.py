@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -51,6 +53,9 @@ CREATE TABLE state (state INTEGER, outcome VARCHAR, behaviour VARCHAR, reason VA
 CREATE TABLE span (series INTEGER, "case" INTEGER, question INTEGER, state INTEGER, first INTEGER, until INTEGER,
   detail VARCHAR);
 """
+_PATIENCE, _POLL = 10.0, 0.05
+"""Seconds to wait for another process that writes, and between two attempts."""
+_IN_USE = "is in use by another process; try again when it has ended"
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -111,19 +116,51 @@ def writing(path: Path) -> Iterator[History]:
 
     Raises OpconformError if it is in use, not a history, or of a newer version.
     """
-    fresh = not path.exists()
+    with _locked(path):
+        fresh, made = not path.exists(), False
+        try:
+            with _opened(path, write=True) as history, _together(history):
+                made = fresh
+                if not _tables(history):
+                    for statement in _TABLES.split(";")[:-1]:
+                        history.run(statement)
+                    history.run("INSERT INTO opconform_history VALUES (?)", [SCHEMA])
+                _check(history)
+                yield history
+        except BaseException:
+            if made:  # by us: nobody else writes while we have the lock
+                path.unlink(missing_ok=True)
+            raise
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Keep other processes from writing to histories in the same folder meanwhile; wait for one that does.
+
+    Raises OpconformError if that takes too long.
+    """
     try:
-        with _opened(path, write=True) as history, _together(history):
-            if not _tables(history):
-                for statement in _TABLES.split(";")[:-1]:
-                    history.run(statement)
-                history.run("INSERT INTO opconform_history VALUES (?)", [SCHEMA])
-            _check(history)
-            yield history
-    except BaseException:
-        if fresh:
-            path.unlink(missing_ok=True)
-        raise
+        import fcntl  # noqa: PLC0415 - not on Windows
+
+        folder = os.open(path.parent, os.O_RDONLY)
+    except (ImportError, OSError):  # opening the history tells what is wrong with the folder
+        yield
+        return
+    until = time.monotonic() + _PATIENCE
+    try:
+        while True:
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise OpconformError(f"{path}: {_IN_USE}") from None
+                time.sleep(_POLL)
+            except OSError:  # a file system without locks
+                break
+        yield
+    finally:
+        os.close(folder)
 
 
 @contextlib.contextmanager
@@ -156,7 +193,7 @@ def _opened(path: Path, *, write: bool) -> Iterator[History]:
 def _reason(message: str) -> str:
     """Return the database's message in words that help a user."""
     if "lock" in message:
-        return "is in use by another process; try again when it has ended"
+        return _IN_USE
     if "not a valid DuckDB" in message:
         return "is not a history of opconform (not a DuckDB file); choose another file with --db"
     return message.splitlines()[0]

@@ -4,12 +4,28 @@ from .process import WorkerStartError
 from .run import Found, Limits, Pool
 from .wire import (
     Begin,
+    InNewWorker,
     Key,
     Loss,
     LossKind,
     Phase,
+    ProcessLost,
     Stray,
     Task,
 )
 
-__all__ = ["Begin", "Found", "Key", "Limits", "Loss", "LossKind", "Phase", "Pool", "Stray", "Task", "WorkerStartError"]
+__all__ = [
+    "Begin",
+    "Found",
+    "InNewWorker",
+    "Key",
+    "Limits",
+    "Loss",
+    "LossKind",
+    "Phase",
+    "Pool",
+    "ProcessLost",
+    "Stray",
+    "Task",
+    "WorkerStartError",
+]

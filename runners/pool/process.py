@@ -282,13 +282,19 @@ class WorkerProcess:
             self._ended = not runs
         return not self._ended
 
-    def resident(self) -> int:
-        """Return the resident memory in bytes; 0 if the process is just ending."""
-        try:
-            with open(f"/proc/{self._process}/statm", "rb") as statm:  # noqa: PTH123 - fifty times a second
-                return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
-        except (OSError, IndexError):
-            return 0
+    @property
+    def stopped(self) -> bool:
+        """Return whether a signal or a debugger has stopped the process; never on systems without `/proc`."""
+        return _state(self._process) in _STOPPED
+
+    def resident(self, limit: int) -> int:
+        """Return the resident memory of the worker and all its descendants in bytes; 0 if it is just ending.
+
+        Memory that several of them share may count more than once up to the `limit`, beyond it only once.
+        """
+        family = _descendants(self._process)
+        found = sum(map(_resident, family))
+        return found if found <= limit or len(family) == 1 else sum(map(_proportional, family))
 
     def kill(self) -> None:
         """Kill the worker and every process that it started and that is still in its group."""
@@ -313,6 +319,46 @@ class WorkerProcess:
             os.close(self.pidfd)
         if self._owned:
             self._template.close()
+
+
+_STOPPED: Final = frozenset("Tt")
+
+
+def _state(process: int) -> str:
+    """Return the letter of a process's state; empty if it is gone."""
+    try:
+        with open(f"/proc/{process}/stat", "rb") as stat:  # noqa: PTH123 - often
+            return stat.read().rpartition(b") ")[2][:1].decode()
+    except OSError:
+        return ""
+
+
+def _descendants(process: int) -> list[int]:
+    """Return a process and all processes that it and its descendants started, unless their parents are gone."""
+    found = [process]
+    for one in found:
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{one}/task"):  # noqa: PTH208 - often
+                with open(f"/proc/{one}/task/{thread}/children", "rb") as children:  # noqa: PTH123
+                    found += map(int, children.read().split())
+    return found
+
+
+def _resident(process: int) -> int:
+    try:
+        with open(f"/proc/{process}/statm", "rb") as statm:  # noqa: PTH123 - fifty times a second
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+    except (OSError, IndexError):
+        return 0
+
+
+def _proportional(process: int) -> int:
+    """Return a process's resident memory, with its part of what it shares with others."""
+    try:
+        with open(f"/proc/{process}/smaps_rollup", "rb") as smaps:  # noqa: PTH123
+            return sum(int(line.split()[1]) << 10 for line in smaps if line.startswith(b"Pss:"))
+    except (OSError, IndexError):
+        return _resident(process)
 
 
 # NotInstalled by its name: its module imports NumPy, which a worker's template does without

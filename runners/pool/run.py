@@ -21,12 +21,14 @@ from .wire import (
     CHANNEL_LOST,
     FAILED,
     KEYS_BEFORE,
+    LOST,
     RAISED,
     RAISED_HEAD,
     READY,
     RECORDS,
     Corrupt,
     Frame,
+    InNewWorker,
     Key,
     KeyBatch,
     Loss,
@@ -47,6 +49,9 @@ _QUEUED: Final = 2  # batches that a worker holds, so that it never waits for th
 class Limits:
     """The limits of a key; times in seconds, sizes in bytes. `memory_bytes` is None for no limit.
 
+    `stopped_seconds` is the longest time that a worker may be stopped by a signal, None not to look. A worker that was
+    stopped is not to blame: its keys run again, in a worker that shares nothing with others.
+
     `run_seconds` and `prepare_seconds` limit the task's phases (the latter also the time between keys), `start_seconds`
     making the task. `record_seconds` is the longest time between two records of a busy worker, whatever phase it
     reports; None to trust workers. `memory_bytes` limits the resident memory of the worker process, `output_bytes` what
@@ -57,6 +62,7 @@ class Limits:
     prepare_seconds: float = 60.0
     start_seconds: float = 120.0
     record_seconds: float | None = None
+    stopped_seconds: float | None = None
     memory_bytes: int | None = None
     output_bytes: int = 64 << 20
 
@@ -88,6 +94,8 @@ class Seat:
         self.head_since = 0.0  # when the first of `sent` became the first
         self.heard: Seen | None = None  # the last record of the first of `sent`
         self.closed: float | None = None  # when the channel ended
+        self.blames_key = False  # the worker says that it ends because of the key in progress
+        self.stopped: Seen | None = None  # since when something has stopped the process
         self.seen: Seen | None = None
 
     @property
@@ -178,7 +186,11 @@ class Run:
         queue = seat.waiting or self._again
         if not queue:
             self._pull()
-        return queue.popleft() if queue and seat.takes(queue[0]) else None
+        if not queue or not seat.takes(queue[0]):
+            return None
+        if queue[0].new and seat.worker is not None and seat.first_batch:
+            self._dismiss(seat, seat.worker)
+        return queue.popleft()
 
     def _pull(self) -> None:
         """Take one more batch from the source, if it has one; ask an idle source once per round."""
@@ -187,6 +199,8 @@ class Run:
         keys = next(self._source, None)
         if keys is None:
             self._source = None
+        elif isinstance(keys, InNewWorker):
+            self._again.append(KeyBatch(keys, alone=True, new=True))
         elif keys:
             self._again.extend([KeyBatch(keys)] if self._reuse else (KeyBatch([key]) for key in keys))
         else:
@@ -236,13 +250,15 @@ class Run:
         """Kill a worker; its keys are settled when it is dead."""
         if seat.verdict is None:
             found = self._verdict(seat, worker, kind, f"killed {why}")
+            found = replace(found, orphaned=found.orphaned or kind == "stopped")
             seat.verdict = found if seconds is None else replace(found, seconds=seconds)
             worker.kill()
 
     def _verdict(self, seat: Seat, worker: WorkerProcess, kind: LossKind, end: str) -> WorkerEnd:
         place = worker.board.read()
         fresh = place.batch == seat.first_batch and place.position <= 0
-        return WorkerEnd(kind, end, place, fresh, self._lasted(seat, place.since), tuple(seat.recent))
+        lasted, before = self._lasted(seat, place.since), tuple(seat.recent)
+        return WorkerEnd(kind, end, place, fresh, lasted, before, blamed=seat.blames_key)
 
     def _lasted(self, seat: Seat, since: float) -> float:
         """Return the seconds since a time that a worker reports, but no more than since it got its work."""
@@ -286,6 +302,8 @@ class Run:
             self._accept_records(seat, head, frame)
         elif frame.kind == RAISED and head is not None and head.received <= frame.first < len(head.keys):
             self._accept_exception(seat, head, frame)
+        elif frame.kind == LOST and head is not None and frame.first == head.received:
+            seat.blames_key = True
         else:
             raise Corrupt("an unexpected message")
         if head is not None and head.finished:
@@ -343,6 +361,8 @@ class Run:
         elif seat.closed is not None:
             if now - seat.closed > _CLOSED_GRACE:
                 self._condemn(seat, worker, "corrupt", "for closing its message channel")
+        elif self._limits.stopped_seconds is not None and self._is_stopped(seat, worker, now):
+            self._condemn(seat, worker, "stopped", f"after {self._limits.stopped_seconds:g} s in which it was stopped")
         elif not seat.ready:
             if now - worker.started > self._limits.start_seconds:
                 words = f"it was not ready after {self._limits.start_seconds:g} s"
@@ -369,9 +389,17 @@ class Run:
         if lasted - (self._away - seat.seen.away) > limit:
             self._condemn(seat, worker, "timeout", f"after {limit:g} s", lasted)
 
+    def _is_stopped(self, seat: Seat, worker: WorkerProcess, now: float) -> bool:
+        """Return whether a signal has stopped the worker for too long; our clock counts, while we were here."""
+        if not worker.stopped:
+            seat.stopped = None
+            return False
+        seat.stopped = seat.stopped or Seen(None, now, self._away)
+        return now - seat.stopped.since - (self._away - seat.stopped.away) > (self._limits.stopped_seconds or 0.0)
+
     def _look_at_memory(self, seat: Seat, worker: WorkerProcess) -> None:
         limit = self._limits.memory_bytes
-        if limit is not None and (resident := worker.resident()) > limit:
+        if limit is not None and (resident := worker.resident(limit)) > limit:
             self._condemn(seat, worker, "memory", f"at {resident >> 20} MiB of memory")
 
     # Death

@@ -17,7 +17,7 @@ Key: TypeAlias = Any
 """The subject of a record: a case id, or a request with its arrays; the pool only pickles it and returns it."""
 
 # Parent to worker: FACTORY, BATCH. Worker to parent: the others.
-FACTORY, BATCH, READY, FAILED, RECORDS, RAISED = range(1, 7)
+FACTORY, BATCH, READY, FAILED, RECORDS, RAISED, LOST = range(1, 8)
 CHANNEL_LOST: Final = 86
 """The exit code of a worker that can no longer write to its message channel."""
 
@@ -47,6 +47,15 @@ class Task(Protocol):
 def phase_of(number: int) -> Phase | None:
     """Return the phase of a message's or a board's number; None for any other number."""
     return PHASES[number] if number < len(PHASES) else None
+
+
+class ProcessLost(SystemExit):
+    """A task's process must end, and the key in progress is to blame even if it passes in another process.
+
+    `code` is the exit code, or the negated number of the signal that ends the process.
+    """
+
+    code: int
 
 
 class Corrupt(Exception):  # noqa: N818 - a state of the channel, not a mistake of ours
@@ -172,7 +181,7 @@ class Board:
         self._memory.close()
 
 
-LossKind: TypeAlias = Literal["crash", "timeout", "memory", "flood", "corrupt", "raised"]
+LossKind: TypeAlias = Literal["crash", "timeout", "memory", "flood", "corrupt", "raised", "stopped"]
 
 _FAULTS: Final = 2  # if so many workers die, the batch that was next in line becomes a suspect
 KEYS_BEFORE: Final = 8
@@ -204,8 +213,8 @@ class Loss:
 class Stray:
     """A worker's death that no key is charged with: the key in progress passes when it runs alone in a worker.
 
-    `key` is the key in progress, None if it is unknown. `before` has the last keys that the worker ran before it. The
-    other fields are as in Loss.
+    `key` is the key in progress, None if it is unknown. `before` has the last keys that the worker ran before it.
+    `blamed`: the worker said that the key is to blame all the same. The other fields are as in Loss.
     """
 
     key: Key | None
@@ -214,6 +223,7 @@ class Stray:
     exit: str
     tail: str
     before: tuple[Key, ...] = ()
+    blamed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +231,8 @@ class WorkerEnd:
     """Why a worker ended: its position, and whether that identifies the culprit.
 
     `fresh`: the worker had finished no key before. `before` has the last keys that it had finished. `orphaned`: it
-    ended together with the process that started it, and perhaps with other workers.
+    ended together with the process that started it, and perhaps with other workers; or something has stopped it.
+    `blamed`: the worker said that the key in progress is to blame.
     """
 
     kind: LossKind
@@ -231,6 +242,11 @@ class WorkerEnd:
     seconds: float
     before: tuple[Key, ...] = ()
     orphaned: bool = False
+    blamed: bool = False
+
+
+class InNewWorker(list[Key]):
+    """A batch of keys that a new worker runs, one after the other, before it gets any others."""
 
 
 @dataclass(slots=True)
@@ -246,8 +262,8 @@ class Suspicion:
 class KeyBatch:
     """Keys that go to a worker together; the records of the first `received` keys have arrived.
 
-    A batch that is `alone` goes to a worker that has no other. `apart` requests a worker that shares nothing with
-    others.
+    A batch that is `alone` goes to a worker that has no other, `new` to one that never had any. `apart` requests a
+    worker that shares nothing with others.
     """
 
     keys: Sequence[Key]
@@ -257,6 +273,7 @@ class KeyBatch:
     suspicion: Suspicion | None = None
     number: int = 0
     received: int = 0
+    new: bool = False
 
     @property
     def left(self) -> Sequence[Key]:
@@ -356,7 +373,7 @@ class _Inquest:
         """Return this death as one that no key is charged with."""
         verdict = self._verdict
         before = (*verdict.before, *ran)[-KEYS_BEFORE:]
-        return Stray(key, verdict.kind, verdict.place.phase, verdict.exit, self._tail, before)
+        return Stray(key, verdict.kind, verdict.place.phase, verdict.exit, self._tail, before, verdict.blamed)
 
     def _charge(self, batch: KeyBatch, index: int) -> None:
         verdict = self._verdict

@@ -29,6 +29,7 @@ from .wire import (
     CHANNEL_LOST,
     FACTORY,
     FAILED,
+    LOST,
     PHASES,
     RAISED,
     RAISED_HEAD,
@@ -40,6 +41,7 @@ from .wire import (
     FrameReader,
     FrameWriter,
     Key,
+    ProcessLost,
     Task,
     pack_records,
 )
@@ -192,22 +194,44 @@ def _run_batch(task: Task, channel: _Channel, board: Board, batch: int, keys: Se
     outbox = _Outbox(channel, batch)
     board.note(batch, -1, None)
     try:
-        for record in task.run(keys, board.notes(batch)):
-            outbox.add(record)
-            last = outbox.finished - 1
-            board.note(batch, last, None)
-            if last >= len(keys):
-                outbox.drop_last()
-                raise RuntimeError(f"the task yields more than {len(keys)} records for {len(keys)} keys")
-            # The last record waits for the task's end, which may still raise.
-            if last + 1 < len(keys) and outbox.due:
-                outbox.flush()
-                board.note(batch, last, None)  # the parent may have made us wait
-        if outbox.finished < len(keys):
-            raise RuntimeError(f"the task yields {outbox.finished} records for {len(keys)} keys")
+        _run_keys(task, board, outbox, batch, keys)
+    except ProcessLost as lost:
         outbox.flush()
+        channel.send(Frame(LOST, batch, outbox.sent))
+        _die(lost.code)
     except Exception:
         _report_exception(channel, board, outbox, batch, len(keys))
+
+
+def _run_keys(task: Task, board: Board, outbox: _Outbox, batch: int, keys: Sequence[Key]) -> None:
+    begin = board.notes(batch)
+    for record in task.run(keys, begin):
+        outbox.add(record)
+        last = outbox.finished - 1
+        board.note(batch, last, None)
+        if last >= len(keys):
+            outbox.drop_last()
+            raise RuntimeError(f"the task yields more than {len(keys)} records for {len(keys)} keys")
+        # The last record waits for the task's end, which may still raise.
+        if last + 1 < len(keys) and outbox.due:
+            outbox.flush()
+            board.note(batch, last, None)  # the parent may have made us wait
+    if outbox.finished < len(keys):
+        raise RuntimeError(f"the task yields {outbox.finished} records for {len(keys)} keys")
+    outbox.flush()
+
+
+def _die(code: int) -> NoReturn:
+    """End this process with an exit code or, if it is negative, by that signal."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # a task may have closed or replaced them
+            stream.flush()
+    if code < 0:
+        with contextlib.suppress(OSError, ValueError):
+            if -code not in (signal.SIGKILL, signal.SIGSTOP):
+                signal.signal(-code, signal.SIG_DFL)
+            os.kill(os.getpid(), -code)
+    os._exit(code if code >= 0 else 1)
 
 
 def _report_exception(channel: _Channel, board: Board, outbox: _Outbox, batch: int, count: int) -> None:

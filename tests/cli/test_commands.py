@@ -321,11 +321,11 @@ def test_cases_are_listed_as_ids_or_as_their_parts() -> None:
     assert [t["case"] for t in told] == ids
     one = next(t for t in told if t["edge"] == "grows-twice" and t["operator"] == "onnx/Mean-8")
     assert one == {
-        "case": "onnx/Mean-8/float32/2,3x1,4x1x1/-/ramp/grows-twice",
+        "case": "onnx/Mean-8/float32/2,3x1,4x1x1/seed=3/ramp/grows-twice",
         "operator": "onnx/Mean-8",
         "types": ["float32"],
         "shapes": [[2], [3, 1], [4, 1, 1]],
-        "settings": {},
+        "settings": {"seed": "3"},
         "fill": "ramp",
         "edge": "grows-twice",
     }

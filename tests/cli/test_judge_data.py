@@ -10,6 +10,7 @@ import onnx
 import onnx.parser
 import pytest
 from click.testing import CliRunner
+from markdown_it import MarkdownIt
 from onnx import helper, numpy_helper
 
 from opconform.cli import main
@@ -62,6 +63,21 @@ def test_stored_answers_are_judged_as_a_backend_s_are(data: Path) -> None:
     }
     assert "got 1.0, want 2.0 exactly" in told["wrong"]["detail"]
     assert told["invalid"]["detail"] == "its inputs are invalid by the clause legacy-part"
+
+
+def test_what_a_folder_is_called_is_text_on_the_page_and_in_the_terminal(tmp_path: Path) -> None:
+    one = np.ones((2, 3), np.float32)
+    add = helper.make_node("Add", ["a", "b"], ["y"])
+    unknown = helper.make_node("A|<b>``x", ["a"], ["y"], domain="d\x1b[31m")
+    write(tmp_path / "data" / "a`` <img src=x> ``| [b](c) \x1b[31m", [add], [one, one], one, 14)
+    write(tmp_path / "data" / "unknown", [unknown], [one], one, 14)
+    page = tmp_path / "page.md"
+    _, out, _ = judged(tmp_path / "data", "--markdown", page)
+    assert "\x1b" not in out + page.read_text()
+    shown = MarkdownIt("commonmark", {"html": True}).enable("table").render(page.read_text())
+    assert "<img" not in shown
+    assert "<b>" not in shown
+    assert "<a " not in shown
 
 
 def test_what_is_explained_is_no_failure_and_what_explains_nothing_is_one(data: Path, tmp_path: Path) -> None:

@@ -162,7 +162,97 @@ def a_case_of_another_plan(files: Files) -> None:
     head(files, selection=["onnx/ReduceMean-13/int32/2x*"])
 
 
+def without_failing_answers(files: Files) -> None:
+    failed = {json.loads(line)["case"] for line in files["results.jsonl"].splitlines() if b"/uint32/" in line}
+    lines(files, "outputs.jsonl", lambda line: None if line["case"] in failed else line)
+
+
+def passes_by_an_unknown_reason(files: Files) -> None:
+    lines(files, "results.jsonl", lambda line: passing(line) | ({"reason": "x"} if "/uint32/" in line["case"] else {}))
+    without_failing_answers(files)
+
+
+def first_line(files: Files, name: str, **changes: object) -> None:
+    first, _, rest = files[name].partition(b"\n")
+    files[name] = json.dumps(json.loads(first) | changes, separators=(",", ":")).encode() + b"\n" + rest
+
+
+def a_better_ratio(files: Files) -> None:
+    first_line(files, "results.jsonl", bound_ratio=0.125)
+
+
+def words_of_ones_own(files: Files) -> None:
+    lines(files, "results.jsonl", lambda line: line | ({"detail": "all is well"} if line["detail"] else {}))
+
+
+def words_on_a_pass(files: Files) -> None:
+    lines(files, "results.jsonl", lambda line: line | ({"detail": "certified"} if line["outcome"] == "pass" else {}))
+
+
+def a_reason_on_an_answer(files: Files) -> None:
+    lines(files, "results.jsonl", lambda line: line | ({"reason": "type"} if line["outcome"] != "pass" else {}))
+
+
+def a_clause_more(files: Files) -> None:
+    lines(files, "results.jsonl", lambda line: line | {"clauses": [*line["clauses"], "onnx/ReduceMean#noop"]})
+
+
+def a_behaviour_of_a_crash(files: Files) -> None:
+    def crashed(line: dict[str, Any]) -> dict[str, Any]:
+        ended = {"outcome": "crash", "detail": "the process died", "behaviour": {"accumulator": ["wide"]}}
+        return line | (ended if line["outcome"] == "wrong-value" else {})
+
+    lines(files, "results.jsonl", crashed)
+    without_failing_answers(files)
+
+
+def a_certificate_of_ones_own(files: Files) -> None:
+    first_line(files, "certificates.jsonl", options=[])
+
+
+def an_accuracy_of_no_answer(files: Files) -> None:
+    def refused(line: dict[str, Any]) -> dict[str, Any]:
+        told = {"outcome": "unsupported", "reason": "type", "detail": "no", "behaviour": {}, "bound_ratio": None}
+        return line | (told if "/uint32/" in line["case"] else {})
+
+    lines(files, "results.jsonl", refused)
+    without_failing_answers(files)
+    case = next(json.loads(line) for line in files["results.jsonl"].splitlines() if b"/uint32/" in line)
+    files["accuracy.jsonl"] = (
+        json.dumps({"case": case["case"], "backend": case["backend"], "type": "int32"}, separators=(",", ":")).encode()
+        + b"\n"
+    )
+
+
+def lines_of_nobody(files: Files) -> None:
+    files["outputs.jsonl"] += b'{"case":"onnx/Abs-13/float32/-/ramp","backend":"nobody","outputs":[]}\n'
+
+
+def half_a_line_more(files: Files) -> None:
+    files["results.jsonl"] += b'{"case":'
+
+
+def nothing_at_all(files: Files) -> None:
+    for name in ("results.jsonl", "outputs.jsonl", "certificates.jsonl"):
+        files[name] = b""
+    told = json.loads(files["run.json"])
+    told["figures"]["overall"]["cases"] = 0
+    head(files, planned={}, backends={}, selection=["onnx/Nothing-1"], figures=told["figures"], exit_code=0)
+
+
 FORGERIES = {
+    passes_by_an_unknown_reason: "pass without an answer, although the run kept all",
+    a_better_ratio: "bound_ratio: 0.125 -> ",
+    words_of_ones_own: "detail: does not follow from the answer",
+    words_on_a_pass: "detail: does not follow from the answer",
+    a_reason_on_an_answer: "reason: 'type' -> None",
+    a_clause_more: "clauses: (",
+    a_behaviour_of_a_crash: "behaviour: {'accumulator': ['wide']} -> {}",
+    a_certificate_of_ones_own: "its certificate is not the one of this case",
+    an_accuracy_of_no_answer: "has an accuracy, but no answer",
+    lines_of_nobody: "outputs.jsonl: has lines that belong to no result",
+    half_a_line_more: "results.jsonl: has lines that belong to no result",
+    nothing_at_all: "there are no results",
     wrong_made_right: "wrong-value, ",
     better_figures: "run.json: figures: does not follow from the results",
     failures_left_out: "no result of ",
@@ -183,6 +273,62 @@ def test_a_forgery_does_not_hold_though_its_manifest_is_whole(
     assert done.exit_code == 1, done.output
     assert FORGERIES[forge] in done.output
     assert "does not hold: " in done.output.splitlines()[-1]
+
+
+def test_a_challenge_of_another_seed_than_the_run_does_not_hold(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "backend.so").write_bytes(b"frozen")
+    invoke("submit", run, "--out", tmp_path / "s.zip", "--frozen", tmp_path / "backend.so")
+    files = content(tmp_path / "s.zip")
+    told = json.loads(files["submission.json"])
+    files["submission.json"] = lined_json(told | {"challenge": told["challenge"] | {"seed": 7}})
+    done = invoke("verify", packed(sealed(files), tmp_path / "forged.zip"))
+    assert (done.exit_code, "challenge: its seed is not that of run.json, 0" in done.output) == (1, True), done.output
+
+
+INVALID = f"{V13}/uint32/3x2x2/axes=3/ramp/axis-too-large"
+
+
+def test_a_pass_by_a_refusal_is_not_proven_whatever_its_words(tmp_path: Path) -> None:
+    with run_here():
+        select = ("--select", f"{V13}/int32/2x*", "--select", INVALID, "--keep-outputs", "all")
+        invoke("run", "python:fakes.backends:Right", *select, "--quiet", "--jobs", 1, "--out", tmp_path / "run")
+    invoke("submit", tmp_path / "run", "--out", tmp_path / "s.zip")
+    done = invoke("verify", tmp_path / "s.zip")
+    first, *_, last = done.output.splitlines()
+    assert (done.exit_code, last.startswith("not proven: ")) == (3, True)
+    assert "not checked: 1 passes by a refusal; by the backend's word: 1 refusals" in first
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"draws": 1_000_000_000}, "draws: 1,000,000,000 for "),
+        ({"shard": "1/999999999"}, "more than 100,000 shards"),
+    ],
+)
+def test_a_plan_that_would_never_end_is_refused_before_it_is_made(
+    changes: dict[str, object], words: str, submission: Path, tmp_path: Path
+) -> None:
+    files = content(submission)
+    head(files, **changes)
+    done = invoke("verify", packed(resealed(files), tmp_path / "s.zip"))
+    assert (done.exit_code, words in done.output) == (2, True), done.output
+
+
+def test_a_plan_of_more_cases_than_there_are_results_is_not_counted_to_its_end(
+    submission: Path, tmp_path: Path
+) -> None:
+    files = content(submission)
+    head(files, draws=50_000)
+    done = invoke("verify", packed(resealed(files), tmp_path / "s.zip"))
+    assert (done.exit_code, "no result of more than 100,000 cases" in done.output) == (1, True), done.output
+
+
+def test_what_is_repeated_from_the_archive_is_printed_as_claimed(submission: Path) -> None:
+    claimed = [line for line in invoke("verify", submission).output.splitlines() if line.startswith("claimed: ")]
+    assert "backends python:fakes.backends:WrongOnUint32" in claimed[0]
+    assert "started 20" in claimed[0]
+    assert "machine, facts, times, deaths" in claimed[1]
 
 
 def test_a_manifest_that_says_other_than_its_run_does_not_hold(submission: Path, tmp_path: Path) -> None:

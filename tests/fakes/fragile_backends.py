@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import ctypes
 import gc
 import itertools
 import math
 import os
+import signal
 import struct
+import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +23,11 @@ from typing import Any
 import numpy as np
 
 from opconform.cases.elements import Array
+from opconform.cases.errors import CaseIdError, OpconformError, ProgramError
 from opconform.cases.program import Program
+from opconform.cases.runner import NotInstalled, Unsupported
 from opconform.runners import host
-from opconform.runners.pool import wire
+from opconform.runners.pool import WorkerStartError, wire
 from opconform.runners.pool.wire import Frame
 
 from .backends import Prepared, Right
@@ -193,6 +199,16 @@ def _long_exception() -> Array:
     raise type("E" * (20 << 20), (Exception,), {})("x" * (20 << 20))
 
 
+class _OddArray(np.ndarray):  # type: ignore[type-arg]
+    """An array whose methods do something else."""
+
+    def tobytes(self, *_: object, **__: object) -> bytes:
+        return b"odd"
+
+    def copy(self, *_: object, **__: object) -> Any:
+        raise RuntimeError
+
+
 ODD_ANSWERS = {
     "no-words": _unspeakable,
     "long-words": _long_exception,
@@ -202,6 +218,10 @@ ODD_ANSWERS = {
     "many-outputs": lambda: [np.zeros(1, np.float16)] * 100_000,  # type: ignore[return-value]
     "a-text": lambda: "x" * (20 << 20),  # type: ignore[return-value]
     "itself": lambda: Right,  # type: ignore[return-value]
+    "64-dimensions": lambda: np.zeros((1,) * 64, np.float16),
+    "61-dimensions": lambda: np.zeros((1,) * 61, np.float16),
+    "60-dimensions": lambda: np.zeros((1,) * 60, np.float16),
+    "subclass": lambda: np.zeros((), np.float16).view(_OddArray),
 }
 
 
@@ -246,3 +266,136 @@ class FailsInItsHost(SpoilsItsProcess):
     """The same after the first run."""
 
     runs = 0
+
+
+class DiesWhenUsedAgain(Right):
+    """Dies at every second run, at every `FAKE_PERIOD`-th, or at every second preparation, of its process."""
+
+    runs = 0
+    preparations = 0
+
+    def prepare(self, program: Program) -> Prepared:
+        self.preparations += 1
+        if os.environ["FAKE_PERIOD"] == "prepare" and self.preparations % 2 == 0:
+            ctypes.string_at(0)
+        return super().prepare(program)
+
+    def compute(self, program: Program, arrays: list[Array | None]) -> Array:
+        self.runs += 1
+        period = os.environ["FAKE_PERIOD"]
+        if period.isdigit() and self.runs % int(period) == 0:
+            ctypes.string_at(0)
+        return super().compute(program, arrays)
+
+
+class DiesOnce(Right):
+    """Dies at the second run of its first process, and never again."""
+
+    runs = 0
+
+    def compute(self, program: Program, arrays: list[Array | None]) -> Array:
+        self.runs += 1
+        if self.runs == 2:
+            with contextlib.suppress(FileExistsError), Path(os.environ["FAKE_OPENED"]).open("x"):
+                ctypes.string_at(0)
+        return super().compute(program, arrays)
+
+
+class _OwnError(Exception):
+    """An exception whose every part is a trap."""
+
+
+class _OddReason(Unsupported):
+    reason = property(lambda self: object())  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        Exception.__init__(self, "odd")
+
+
+class _RaisingReason(Unsupported):
+    reason = property(lambda self: 1 / 0)  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        Exception.__init__(self, "raising")
+
+
+class _OddText(str):
+    def encode(self, *_: object, **__: object) -> bytes:
+        raise RuntimeError
+
+    def __getitem__(self, _: object) -> Any:
+        return object()
+
+
+class _OddWords(Exception):  # noqa: N818
+    def __str__(self) -> str:
+        return _OddText("odd words")
+
+
+class _Nameless(type):
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        raise RuntimeError
+
+
+class _OfNoNameError(Exception, metaclass=_Nameless):
+    """Its class has no name to tell."""
+
+
+RAISED: dict[str, Callable[[], BaseException]] = {
+    "OpconformError": lambda: OpconformError("mine"),
+    "CaseIdError": lambda: CaseIdError("mine"),
+    "ProgramError": lambda: ProgramError("mine"),
+    "NotInstalled": lambda: NotInstalled("mine"),
+    "WorkerStartError": lambda: WorkerStartError("died", "mine"),
+    "Unreadable": lambda: host.Unreadable("mine"),
+    "Corrupt": lambda: wire.Corrupt("mine"),
+    "StopIteration": lambda: StopIteration(3),
+    "RecursionError": lambda: RecursionError("mine"),
+    "odd-words": _OddWords,
+    "no-name": _OfNoNameError,
+    "odd-reason": _OddReason,
+    "raising-reason": _RaisingReason,
+    "unknown-reason": lambda: Unsupported("mine", "because"),  # type: ignore[arg-type]
+    "KeyboardInterrupt": KeyboardInterrupt,
+    "SystemExit": lambda: SystemExit(0),
+    "GeneratorExit": GeneratorExit,
+    "BaseException": lambda: BaseException("mine"),
+    "CancelledError": asyncio.CancelledError,
+    "ProcessLost": lambda: wire.ProcessLost(0),
+}
+
+
+class Raises(Right):
+    """Raises what FAKE_RAISED names at a float16 case, as it prepares if FAKE_PHASE says so."""
+
+    def prepare(self, program: Program) -> Prepared:
+        if program.inputs[0].type == "float16" and os.environ.get("FAKE_PHASE") == "preparing":
+            raise RAISED[os.environ["FAKE_RAISED"]]()
+        return super().prepare(program)
+
+    def compute(self, program: Program, arrays: list[Array | None]) -> Array:
+        if program.inputs[0].type == "float16":
+            raise RAISED[os.environ["FAKE_RAISED"]]()
+        return super().compute(program, arrays)
+
+
+class StopsItsJudge(Right):
+    """Stops the process that judges it at a float16 case, and `FAKE_OPENED` says whether it has done so before."""
+
+    def compute(self, program: Program, arrays: list[Array | None]) -> Array:
+        if program.inputs[0].type == "float16":
+            with contextlib.suppress(FileExistsError), Path(os.environ["FAKE_OPENED"]).open("x"):
+                template = int(Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(") ")[2].split()[1])
+                os.kill(template, signal.SIGSTOP)
+        return super().compute(program, arrays)
+
+
+class HasChildren(Right):
+    """Keeps 300 MiB in a child process at a float16 case."""
+
+    def compute(self, program: Program, arrays: list[Array | None]) -> Array:
+        if program.inputs[0].type == "float16":
+            held = "import time; held = bytearray(b'x' * (300 << 20)); time.sleep(60)"
+            subprocess.run([sys.executable, "-c", held], check=False)
+        return super().compute(program, arrays)

@@ -1,7 +1,8 @@
 """A program over the process protocol that computes Abs of float32, and goes wrong in one way: `FAULT [WHERE]`.
 
 WHERE is hello, prepare, every-run, or run: where the input has the shape [64]. Standard library alone.
-A fault that begins with `file-` makes it answer in files.
+A fault that begins with `file-` makes it answer in files. A third word is a file that it creates as it goes wrong; if
+the file is there already, it is right.
 """
 
 import base64
@@ -13,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-fault, where = sys.argv[1:3]
+fault, where, *once = sys.argv[1:4]
 held_last = bytearray()
 
 
@@ -79,6 +80,9 @@ LINES = {  # what is written in place of an answer
     "unsupported": lambda told: json.dumps({**refusal(told), "answer": "unsupported", "reason": "shape"}) + "\n",
 }
 ACTS = {  # what is done in place of an answer
+    "before-reading": lambda told: sequence(
+        lambda: write(json.dumps(told) + "\n"), lambda: write(json.dumps({**told, "id": told["id"] + 1}) + "\n")
+    ),
     "no-utf8": lambda told: os.write(1, b'{"id": 1, "answer": "\xff"}\n'),
     "gigabyte": lambda told: [write("a" * (1 << 20)) for _ in range(1024)],
     "silent": lambda told: time.sleep(3600),
@@ -162,6 +166,9 @@ for line in sys.stdin:
     meant = where == question["ask"] or (where == "every-run" and question["ask"] == "run")
     if where == "run" and meant:
         meant = [64] in [one["shape"] for one in question["inputs"]]
+    if meant and once:
+        meant = not Path(once[0]).exists()
+        Path(once[0]).touch()
     give(told, meant)
 if fault == "stays":
     time.sleep(3600)

@@ -367,10 +367,30 @@ def _without_draw(text: str) -> str:
     return text
 
 
-def test_a_seed_is_in_the_id_of_what_is_drawn_alone() -> None:
+def test_a_seed_is_in_the_id_of_what_it_changes_alone() -> None:
     for text in plan("onnx/Mean-13", seed=4):
         case = parse_id(text)
-        assert (case.setting("seed") == "4") == (case.fill not in UNDRAWN)
+        rotated = case.fill == "ramp" and case.size > 1
+        assert (case.setting("seed") == "4") == (case.fill not in UNDRAWN or rotated)
+
+
+def test_a_seed_rotates_the_ramp_of_each_input_and_keeps_its_values() -> None:
+    bare, *seeded = (
+        [array.reshape(-1).tolist() for array in SOURCE.case(f"onnx/Sum-13/float32/3*4x5/{seed}/ramp").tensors()]
+        for seed in ("-", "seed=1", "seed=2")
+    )
+    for one in seeded:
+        assert one != bare
+        for array, was in zip(one, bare, strict=True):
+            assert sorted(array) == sorted(was)
+    assert seeded[0] != seeded[1]
+
+
+@pytest.mark.slow
+def test_fewer_than_a_fifth_of_the_ids_are_the_same_for_every_seed() -> None:
+    usual, other = set(plan()), set(plan(seed=7))
+    assert len(usual) == len(other)
+    assert 0.125 < len(usual & other) / len(usual) < 0.131  # docs/what-a-result-proves.md has the number
 
 
 def test_memory_does_not_grow_with_draws() -> None:

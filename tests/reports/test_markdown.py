@@ -12,6 +12,7 @@ from opconform.cases.results import Result
 from opconform.reports.markdown import markdown_summary
 from opconform.reports.tally import Behaviours, Failures, Tally
 from opconform.reports.terminal import Summary
+from opconform.reports.text import markdown_code
 
 LIMIT = 1 << 20  # bytes that GitHub takes for a step's summary
 HOSTILE = "<script>alert(1)</script> | `x` [a](b) **c** \x1b[31m\n# head\n![i](https://example.org/i.png) @all"
@@ -63,3 +64,12 @@ def test_a_page_is_far_below_the_limit_of_a_job_s_summary(kinds) -> None:
     ]
     results += [result("error", case(f"onnx/Op{i}-1"), f"backend-{i}", detail="x" * 1000) for i in range(kinds)]
     assert len(page(*results).encode()) < LIMIT
+
+
+@pytest.mark.parametrize("text", ["a`b", "a``b <script>", "```", "a | b", "plain"])
+def test_code_in_a_table_ends_where_it_is_meant_to(text: str) -> None:
+    told = markdown_code(text)
+    fence = re.match("`+", told)[0]  # type: ignore[index]
+    assert told.endswith(fence)
+    assert fence not in re.findall("`+", told[len(fence) : -len(fence)])
+    assert "|" not in told.replace("\\|", "")

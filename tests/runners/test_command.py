@@ -52,8 +52,9 @@ LIMITS = Limits(run_seconds=10, prepare_seconds=10)
 SLOW = Limits(run_seconds=60)
 
 
-def lying(fault: str, where: str = "run") -> str:
-    return f"cmd:{shlex.join([sys.executable, '-S', '-E', str(TESTS / 'fakes' / 'lying_program.py'), fault, where])}"
+def lying(fault: str, where: str = "run", *once: Path) -> str:
+    program = str(TESTS / "fakes" / "lying_program.py")
+    return f"cmd:{shlex.join([sys.executable, '-S', '-E', program, fault, where, *map(str, once)])}"
 
 
 def found(backend: str, cases: list[str], limits: Limits = LIMITS) -> tuple[dict[str, Result], list[Death]]:
@@ -125,6 +126,21 @@ def test_a_lie_a_crash_and_a_hang_cost_one_case_whose_detail_says_what_it_was(fa
     assert words in (results[MEANT].detail or "")
     assert len(results[MEANT].detail or "") < 3000
     assert {str(results[case].outcome) for case in OTHERS} == {"pass"}
+
+
+BREACHES = [fault for fault, (outcome, _) in LIES.items() if outcome == "crash"] + ["gigabyte", "before-reading"]
+
+
+@pytest.mark.parametrize("where", ["run", slow("prepare")])
+@pytest.mark.parametrize("fault", [one if one in ("twice", "id", "exit", "segv") else slow(one) for one in BREACHES])
+def test_a_breach_costs_its_case_even_if_it_never_comes_again(fault: str, where: str, tmp_path: Path) -> None:
+    if where == "prepare" and (fault.startswith("file-") or fault in ("short", "unknown-type", "no-base64")):
+        pytest.skip("what is prepared has no tensors")
+    results, deaths = found(lying(fault, where, tmp_path / "once"), [OTHERS[0], MEANT, OTHERS[2]])
+    assert (tmp_path / "once").exists()
+    assert Counter(str(one.outcome) for one in results.values()) == {"crash": 1, "pass": 2}
+    assert not deaths
+    assert str(results[MEANT if where == "run" else OTHERS[0]].outcome) == "crash"
 
 
 def test_a_lie_over_an_invalid_program_is_no_refusal() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from fakes.sampled import slow
 from opconform.cli import main
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
+from opconform.runners import running
 from opconform.runners.accuracy import attach_accuracy
 from opconform.runners.execute import ABOUT, Assignment, Isolation
 from opconform.runners.host import About, HostFactory
@@ -142,6 +144,16 @@ def test_a_host_that_fails_in_opening_ends_the_run(fault: str, monkeypatch: pyte
         found("FailsInAPhase", [SINGLE])
 
 
+@pytest.mark.parametrize("fault", ["hang"])
+def test_a_host_that_never_opens_ends_the_run_within_its_limit(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_PHASE", "opening")
+    monkeypatch.setenv("FAKE_FAULT", fault)
+    started = time.monotonic()
+    with pytest.raises(WorkerStartError, match="it was not ready after 1 s"):
+        found("FailsInAPhase", [SINGLE], limits=Limits(start_seconds=1))
+    assert time.monotonic() - started < 20
+
+
 def test_a_claim_of_half_a_terabyte_costs_its_case_and_no_memory() -> None:
     outcomes, deaths = found("ClaimsMuch", [SINGLE, HALF, DOUBLE])
     assert outcomes == {SINGLE: "pass", HALF: "crash", DOUBLE: "pass"}
@@ -190,6 +202,10 @@ def test_a_message_that_nobody_asked_for_is_a_crash(frame: str, monkeypatch: pyt
         ("many-outputs", "wrong-shape"),
         ("a-text", "wrong-dtype"),
         ("itself", "error"),
+        ("64-dimensions", "crash"),
+        ("61-dimensions", "crash"),
+        ("60-dimensions", "wrong-shape"),
+        ("subclass", "wrong-value"),
     ],
 )
 def test_an_odd_answer_is_the_backend_s_and_its_detail_is_short(
@@ -201,6 +217,74 @@ def test_an_odd_answer_is_the_backend_s_and_its_detail_is_short(
     results = {one.result.case: one.result for one in told if isinstance(one, Judged)}
     assert {case: result.outcome for case, result in results.items()} == {SINGLE: "pass", HALF: outcome, DOUBLE: "pass"}
     assert len(results[HALF].detail or "") <= 2000
+
+
+DRAWS = [f"onnx/Mean-13/float32/scalar/draw={draw}/uniform" for draw in range(1, 7)]
+
+
+@pytest.mark.parametrize("period", ["2", "3", slow("5"), "prepare"])
+def test_a_backend_that_dies_whenever_it_is_used_again_fails(period: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_PERIOD", period)
+    spec = backend_spec("python:fakes.fragile_backends:DiesWhenUsedAgain")
+    cases = [SINGLE, HALF, DOUBLE] if period == "prepare" else DRAWS
+    ran = list(run_cases(Assignment(spec, SOURCE), [cases], jobs=1, limits=LIMITS))
+    results = [one.result for one in ran if isinstance(one, Judged)]
+    failed = [one for one in results if one.outcome == "crash"]
+    assert len(results) == len(cases)
+    assert failed
+    for one in failed:
+        assert (one.detail or "").startswith("state: dies when used again: the process ended (signal SIGSEGV)")
+
+
+def test_a_death_that_does_not_come_again_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_OPENED", str(tmp_path / "opened"))
+    outcomes, deaths = found("DiesOnce", DRAWS)
+    assert set(outcomes.values()) == {"pass"}
+    assert [(death.kind, death.exit) for death in deaths] == [("crash", "signal SIGSEGV")]
+
+
+CHARGED = {
+    **dict.fromkeys(("odd-reason", "raising-reason", "unknown-reason"), "unsupported"),
+    **dict.fromkeys(("KeyboardInterrupt", "SystemExit", "GeneratorExit", "BaseException", "ProcessLost"), "crash"),
+    "CancelledError": "crash",
+}
+RAISED = (
+    *("OpconformError", "CaseIdError", "ProgramError", "NotInstalled", "WorkerStartError", "Unreadable", "Corrupt"),
+    *("StopIteration", "RecursionError", "odd-words", "no-name"),
+    *CHARGED,
+)
+
+
+@pytest.mark.parametrize("phase", ["preparing", slow("running")])
+@pytest.mark.parametrize("first", [slow(False), True])
+@pytest.mark.parametrize(
+    "raised", [one if one in ("NotInstalled", "odd-reason", "GeneratorExit") else slow(one) for one in RAISED]
+)
+def test_whatever_a_backend_raises_is_its_own_and_never_our_failure(
+    raised: str, first: bool, phase: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_RAISED", raised)
+    monkeypatch.setenv("FAKE_PHASE", phase)
+    outcomes, _ = found("Raises", [HALF, SINGLE, DOUBLE] if first else [SINGLE, HALF, DOUBLE])
+    assert outcomes == {SINGLE: "pass", HALF: CHARGED.get(raised, "error"), DOUBLE: "pass"}
+
+
+def test_a_judge_that_its_backend_stops_is_replaced_and_its_cases_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_OPENED", str(tmp_path / "opened"))
+    monkeypatch.setattr(running, "_STOPPED", 0.5)
+    started = time.monotonic()
+    outcomes, deaths = found("StopsItsJudge", [SINGLE, HALF, DOUBLE])
+    assert outcomes == {SINGLE: "pass", HALF: "pass", DOUBLE: "pass"}
+    assert [death.exit for death in deaths] == ["killed after 0.5 s in which it was stopped"]
+    assert time.monotonic() - started < 20
+
+
+def test_the_memory_of_a_backend_s_children_counts() -> None:
+    limits = Limits(run_seconds=30, memory_bytes=250 << 20)
+    outcomes, _ = found("HasChildren", [HALF, SINGLE], limits=limits)
+    assert outcomes == {HALF: "crash", SINGLE: "pass"}
 
 
 # What a worker says: it judges in a process of its own, and is believed in nothing that it was not asked

@@ -270,6 +270,18 @@ def test_a_graph_that_is_none_is_told() -> None:
         spec_from(REDUCE + 'graphs: {g: "a () -> y"}\n')
 
 
+@pytest.mark.parametrize(
+    ("graph", "words"),
+    [
+        ("a () => (float[3] y) { y = Identityy (x) }", "ONNX has no operator 'Identityy'"),
+        ("a () => (float[3] y) { z = Identity (x) }", "nothing in the body makes its output 'y'"),
+    ],
+)
+def test_a_body_that_no_case_could_use_is_told_when_it_is_read(graph: str, words: str) -> None:
+    with pytest.raises(SpecErrors, match=rf"spec.yaml:\d+:13: {words}"):
+        spec_from(REDUCE + f'graphs: {{g: "{graph}"}}\n')
+
+
 def test_versions_may_be_text_or_none_at_all() -> None:
     dotted = REDUCE.replace("onnx/", "onednn/").replace("  1:", '  "1.9":').replace("  11:", '  "1.10":')
     dotted = dotted.replace("  13:", '  "2.0":').replace("  18:", '  "3":')

@@ -411,3 +411,41 @@ def test_messages_name_what_there_is(year: Path) -> None:
     )
     assert "has no case nowhere" in call("history", "case", "nowhere", "--db", year).output
     assert call("history", "prune", "--db", year).exit_code == 2
+
+
+def test_several_first_adds_at_once_lose_no_run(tmp_path: Path) -> None:
+    db = tmp_path / "h.duckdb"
+    folders = [
+        write_folder(tmp_path / name, [result(case=UNIFORM, backend=name)], versions={name: "1.0"})
+        for name in ("alpha", "beta", "gamma")
+    ]
+    script = "import sys\nfrom opconform.cli import main\nsys.stdin.read(1)\nmain()"
+    words = [sys.executable, "-c", script, "history", "add"]
+    adding = [subprocess.Popen([*words, folder, "--db", db], stdin=-1, stdout=-1, stderr=-1) for folder in folders]
+    for one in adding:
+        assert one.stdin is not None
+        one.stdin.write(b"x")
+        one.stdin.close()
+    assert [one.wait() for one in adding] == [0, 0, 0]
+    with reading(db) as history:
+        assert [backend for (backend,) in history.rows("SELECT backend FROM series ORDER BY 1")] == [
+            "alpha", "beta", "gamma"
+        ]  # fmt: skip
+
+
+def test_an_add_that_fails_removes_no_file_that_another_process_has_made(tmp_path: Path) -> None:
+    db, folder = tmp_path / "h.duckdb", write_folder(tmp_path / "results", [result(case=UNIFORM)])
+    script = "import sys, duckdb\nc = duckdb.connect(sys.argv[1])\nprint('up', flush=True)\nsys.stdin.read()"
+    exists = Path.exists
+    with (
+        subprocess.Popen([sys.executable, "-c", script, db], stdin=-1, stdout=-1) as holder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        patch.setattr(Path, "exists", lambda path, **more: path != db and exists(path, **more))  # it was not there yet
+        assert "is in use by another process" in call("history", "add", folder, "--db", db).output
+        patch.undo()
+        assert db.exists()
+        assert holder.stdin is not None
+        holder.stdin.close()
