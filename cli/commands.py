@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from .common import (
+    CASE_ID,
     JOBS,
     REQUIRE,
     SELECT,
@@ -559,7 +560,7 @@ def show(db: Path, **options: Any) -> None:
     examples="opconform history case onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient\n"
     "opconform history case onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient --backend onnxruntime",
 )
-@click.argument("case_id", metavar="CASE_ID")
+@CASE_ID
 @_DB
 @_BACKEND
 @_JSON

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .common import (
+    CASE_ID,
     JOBS,
     MEMORY,
     PYTHON,
     REQUIRE,
+    RESULTS,
     SPECS,
     VERBOSE,
     Examples,
@@ -247,7 +249,8 @@ def list_(*, what: str, specs: Path | None, as_json: bool, check: bool, **option
     "opconform show --script onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53 | python\n"
     "opconform show --script openvino/ReduceMean-1/float32,int64/3x2x2/axes=2,0/ramp/axes-unsorted > reproduce.py",
 )
-@click.argument("case_id", metavar="CASE_ID")
+@CASE_ID
+@RESULTS
 @click.option("--resolved", is_flag=True, help="CASE_ID is an operator; show its spec file with all entries it uses.")
 @click.option(
     "--script", is_flag=True, help="Print a script that reproduces the case with the standard's library and NumPy."
@@ -285,8 +288,9 @@ def show(
     "opconform minimise 'onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient' onnxruntime > smallest.py\n"
     "opconform minimise CASE_ID python:my_backend:Backend --limit 500 --timeout 2",
 )
-@click.argument("case_id", metavar="CASE_ID")
+@CASE_ID
 @click.argument("backend", metavar="BACKEND", shell_complete=_backends)
+@RESULTS
 @SPECS
 @JOBS
 @seconds_option(
@@ -324,7 +328,8 @@ def minimise(**options: Any) -> int:
     "opconform bisect onnxruntime CASE_ID --good 1.17.3 --bad 1.20.1",
 )
 @click.argument("backend", metavar="BACKEND")
-@click.argument("case_id", metavar="CASE_ID")
+@CASE_ID
+@RESULTS
 @click.option("--good", metavar="VERSION", help="A release on which the case passes.  [default: oldest or newest]")
 @click.option("--bad", metavar="VERSION", help="A release on which it fails.  [default: oldest or newest]")
 @SPECS
