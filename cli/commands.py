@@ -17,11 +17,12 @@ from .common import (
     SPECS,
     STRENGTH,
     SUITE,
-    VERBOSE,
     Examples,
     clear_errors,
     planned,
+    pop_sections,
     seconds_option,
+    sections,
     selection_of,
     told,
 )
@@ -373,7 +374,7 @@ def mutants(**options: Any) -> int:
     help="An earlier run, such as one of another release, for changes and a timeline in the site. Repeatable.",
 )
 @click.option("--partial", is_flag=True, help="Accept missing or unfinished shards.")
-@VERBOSE
+@sections
 @clear_errors
 def report(**options: Any) -> int:
     """Report the results of runs: several backends side by side, the shards of a run merged.
@@ -387,7 +388,7 @@ def report(**options: Any) -> int:
         raise click.UsageError("--history: shown in the site of --html.")
     if options["before"] and options["html"] is None:
         raise click.UsageError("--before: shown in the site of --html; `opconform compare` compares two runs.")
-    return run_report(ReportOptions(**options))
+    return run_report(ReportOptions(sections=pop_sections(options), **options))
 
 
 @click.command(
@@ -403,7 +404,7 @@ def report(**options: Any) -> int:
 @click.option("--profile", metavar="FILE", type=click.Path(path_type=Path), help="Another profile (YAML).")
 @REQUIRE
 @click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Also write JUnit XML to FILE.")
-@VERBOSE
+@sections
 @clear_errors
 def rejudge(**options: Any) -> int:
     """Judge a run again by this version's expectations and errata, without the device.
@@ -414,7 +415,7 @@ def rejudge(**options: Any) -> int:
     """
     from .rejudge import RejudgeOptions, run_rejudge  # noqa: PLC0415
 
-    return run_rejudge(RejudgeOptions(**options), ["opconform", *sys.argv[1:]])
+    return run_rejudge(RejudgeOptions(sections=pop_sections(options), **options), ["opconform", *sys.argv[1:]])
 
 
 @click.command(

@@ -15,7 +15,6 @@ P = ParamSpec("P")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-
 def _long_id(text: str, folders: Iterable[Path] = ()) -> str:
     """Return the case id that a short one stands for, and every other text unchanged."""
     if "#" not in text:
@@ -97,9 +96,24 @@ REQUIRE = click.option(
     "--require", "requires", metavar="SILENCE=OPTION", multiple=True, help="Fail every other answer to a silence."
 )
 
-VERBOSE = click.option(
-    "--verbose", "-v", is_flag=True, help="Show every kind of failure, silences, accuracy, and each operator version."
-)
+
+def sections(command: Command) -> Command:
+    """Add the options that show parts of a summary in full to a command."""
+    for option in (
+        click.option("--verbose", "-v", is_flag=True, help="Show all of it: --kinds, --operators and --statistics."),
+        click.option("--statistics", is_flag=True, help="Show silences, accuracy, and the arithmetic of each backend."),
+        click.option("--operators", is_flag=True, help="Show figures of each operator version and type."),
+        click.option("--kinds", is_flag=True, help="Show every kind of failure, with messages and a first case."),
+    ):
+        command = option(command)
+    return command
+
+
+def pop_sections(options: dict[str, Any]) -> frozenset[Any]:
+    """Remove the options that `sections` adds from `options`, and return the sections to show."""
+    names = ("kinds", "operators", "statistics")
+    wanted = {name for name in names if options.pop(name)}
+    return frozenset(names if options.pop("verbose") else wanted)
 
 
 def seconds_option(name: str, default: float, help_: str, as_: str | None = None) -> Callable[[Command], Command]:

@@ -40,7 +40,7 @@ from ..reports.runs import (
     terms_to_dict,
 )
 from ..reports.tables import Tables, clause_text_of
-from ..reports.terminal import print_summary
+from ..reports.terminal import Section, print_summary
 from ..reports.text import counted, printable
 from ..runners.accuracy import accuracies
 from ..runners.answers import Answer, Answers
@@ -191,7 +191,7 @@ class RejudgeOptions:
     profile: Path | None = None
     requires: Sequence[str] = ()
     junit: Path | None = None
-    verbose: bool = False
+    sections: frozenset[Section] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -320,7 +320,7 @@ def _run(
         folders=[folder.path],
         partial=begun.told.get("shard") not in (None, "1/1"),
     )
-    print_summary(console, summary, "all" if options.verbose else "figures")
+    print_summary(console, summary, options.sections or "figures")
     return code
 
 

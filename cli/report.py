@@ -17,7 +17,7 @@ from ..reports.junit import check_target, write_junit
 from ..reports.markdown import markdown_summary
 from ..reports.runs import Whole, put_together
 from ..reports.tables import CountedRuns, Tables, clause_text_of, count
-from ..reports.terminal import Summary, print_summary
+from ..reports.terminal import Section, Summary, print_summary
 from ..reports.text import printable, write_text
 from ..specs.loader import Library
 
@@ -38,7 +38,7 @@ class ReportOptions:
     history: Path | None = None
     before: Sequence[Path] = ()
     badge: Path | None = None
-    verbose: bool = False
+    sections: frozenset[Section] = frozenset()
 
 
 def run_report(options: ReportOptions, console: Console | None = None) -> int:
@@ -68,7 +68,7 @@ def run_report(options: ReportOptions, console: Console | None = None) -> int:
     _write(options, wholes, tables, summary, library)
     console = console or Console()
     written = any((options.html, options.junit, options.markdown, options.badge, options.json))
-    print_summary(console, summary, "all" if options.verbose else "figures" if written else "brief")
+    print_summary(console, summary, options.sections or ("figures" if written else "brief"))
     if options.html is not None:
         console.print(Text(f"site: {printable(str(options.html / 'index.html'))}"), soft_wrap=True)
     return counted.exit_code

@@ -18,11 +18,12 @@ from .common import (
     REQUIRE,
     RESULTS,
     SPECS,
-    VERBOSE,
     Examples,
     clear_errors,
     planned,
+    pop_sections,
     seconds_option,
+    sections,
     selection_of,
 )
 
@@ -109,7 +110,7 @@ def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -
 @click.option(
     "--dry-run", is_flag=True, help="Show the number of cases and programs and an estimate of the time; run nothing."
 )
-@VERBOSE
+@sections
 @clear_errors
 def run(**options: Any) -> int:
     """Run the suite against backends, show what fails, and write a results folder.
@@ -123,12 +124,13 @@ def run(**options: Any) -> int:
 
     if not options["backends"] and options["resume"] is None:
         raise click.UsageError("Missing argument 'BACKEND...'.")
-    given = given_options() - {"dry_run"}
+    given = given_options() - {"dry_run", "verbose", "kinds", "operators", "statistics"}
     selection = selection_of(options)
     if options.pop("dry_run"):
         return _tell_size(options, selection)
     shard = None if options["shard"] is None else shard_of(options["shard"])
-    made = RunOptions(selection=selection, given=given, **{**options, "shard": shard})
+    shown = pop_sections(options)
+    made = RunOptions(selection=selection, given=given, sections=shown, **{**options, "shard": shard})
     return run_session(made, ["opconform", *sys.argv[1:]])
 
 

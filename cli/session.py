@@ -224,7 +224,7 @@ def _resumed(options: RunOptions, path: Path, console: Console) -> int:
         if begun.finished:
             from .report import ReportOptions, run_report  # noqa: PLC0415 - it imports the generators
 
-            return run_report(ReportOptions((path,), junit=options.junit, verbose=options.verbose), console)
+            return run_report(ReportOptions((path,), junit=options.junit, sections=options.sections), console)
         refuse_unnamed(options, path)
         with opened_executor(options.executor, options.resources, jobs=options.jobs or usable_cores()) as executor:
             progress = _Progress.of(replace(_opened(options, executor), started=begun.started), begun.command)
@@ -280,7 +280,7 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
         partial=options.shard is not None and options.shard.count > 1,
         unfinished=[folder.path] if interrupted and not progress.temporary else [],
     )
-    print_summary(console, summary, "all" if options.verbose else "brief")
+    print_summary(console, summary, options.sections or "brief")
     for note in [*tables.unclaimed_lines(), *session.suite.notes]:
         console.print(Text(printable(note)), soft_wrap=True)
     return code

@@ -40,7 +40,9 @@ def test_a_short_id_of_no_case_and_one_of_several_are_errors(tmp_path: Path, mon
     with pytest.raises(CaseIdError, match="no case has this short id; looked in the default suite"):
         long_id("onnx/Relu-14#zzzzzz")
     monkeypatch.setattr(short, "_letters", lambda text: "aaaa" + text[-4:])
-    with pytest.raises(CaseIdError, match=r"#aaaa: \d+ cases begin so; use more letters, or the long id:\n  onnx/Relu-14"):
+    with pytest.raises(
+        CaseIdError, match=r"#aaaa: \d+ cases begin so; use more letters, or the long id:\n  onnx/Relu-14"
+    ):
         long_id("onnx/Relu-14#aaaa")
 
 

@@ -117,14 +117,14 @@ def test_a_missing_shard_is_named_and_may_be_left_out_on_purpose(runs: Path) -> 
     partly = call("report", runs / "shard-1", runs / "shard-2", "--partial")
     assert partly.exit_code == 1
     assert "1 shard missing: 3/3" in partly.output
-    again = f"all of it: opconform report {runs / 'shard-1'} {runs / 'shard-2'} --partial --verbose"
+    again = f"kinds:   opconform report {runs / 'shard-1'} {runs / 'shard-2'} --partial --kinds"
     assert again in partly.output
 
 
 @pytest.mark.parametrize("shard", ["1/3", "1/1"])
-def test_the_command_that_a_shard_prints_shows_all_of_it(shard: str, tmp_path: Path) -> None:
+def test_the_command_that_a_shard_prints_makes_its_site(shard: str, tmp_path: Path) -> None:
     done = call("run", RIGHT, *SELECTED, "--shard", shard, "--out", tmp_path / "run")
-    printed = re.search(r"^all of it: opconform (.*)$", done.output, re.MULTILINE)
+    printed = re.search(r"^site: +opconform (.*) --html site$", done.output, re.MULTILINE)
     assert printed
     assert ("--partial" in printed[1]) == (shard != "1/1")
     assert call(*shlex.split(printed[1])).exit_code == done.exit_code == 0
