@@ -53,6 +53,7 @@ class RunOptions:
     keep_outputs: Keep = "failures"
     quiet: bool = False
     sections: frozenset[Section] = frozenset()
+    name: str | None = None
     executor: str = "local"
     resources: Sequence[str] = ()
     shard: Shard | None = None

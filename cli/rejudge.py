@@ -35,6 +35,7 @@ from ..reports.runs import (
     StoredResult,
     StoredResults,
     Terms,
+    distinct,
     read_run,
     terms_from,
     terms_to_dict,
@@ -307,9 +308,17 @@ def _run(
     told = {**folder.told["rejudged"], **changes.to_dict()}
     folder.finish("finished" if begun.finished else "interrupted", code, {**tables.to_dict(problems), "rejudged": told})
     versions = {name: begun.about(name).version for name in backends}
+    names = distinct({name: begun.about(name).name or name for name in versions})
     for target in (folder.path / "junit.xml", options.junit):
         if target is not None:
-            write_junit(folder.path, target, demands=terms.demands, suspensions=terms.suspensions, versions=versions)
+            write_junit(
+                folder.path,
+                target,
+                demands=terms.demands,
+                suspensions=terms.suspensions,
+                versions=versions,
+                names=names,
+            )
     print_changes(console, changes)
     summary = tables.summary(
         code,
@@ -319,6 +328,7 @@ def _run(
         seconds=None,
         folders=[folder.path],
         partial=begun.told.get("shard") not in (None, "1/1"),
+        names=names,
     )
     print_summary(console, summary, options.sections or "figures")
     return code

@@ -15,7 +15,7 @@ from ..generators.source import GeneratedCases
 from ..reports.badge import badges_of, check_badge_target, write_badges
 from ..reports.junit import check_target, write_junit
 from ..reports.markdown import markdown_summary
-from ..reports.runs import Whole, put_together
+from ..reports.runs import Whole, names_of, put_together
 from ..reports.tables import CountedRuns, Tables, clause_text_of, count
 from ..reports.terminal import Section, Summary, print_summary
 from ..reports.text import printable, write_text
@@ -64,6 +64,7 @@ def run_report(options: ReportOptions, console: Console | None = None) -> int:
         folders=options.folders,
         partial=options.partial,
         unfinished=[part.folder for whole in wholes for part in whole.unfinished],
+        names=names_of(wholes),
     )
     _write(options, wholes, tables, summary, library)
     console = console or Console()
@@ -93,11 +94,12 @@ def _write(options: ReportOptions, wholes: Sequence[Whole], tables: Tables, summ
             demands=terms.demands,
             suspensions=terms.suspensions,
             versions=summary.versions,
+            names=summary.names,
         )
     if options.markdown is not None:
         write_text(options.markdown, markdown_summary(summary))
     if options.badge is not None:
-        badges = badges_of(tables.tally, summary.versions, library.version_counts())
+        badges = badges_of(tables.tally, summary.versions, library.version_counts(), summary.names)
         write_badges(badges, options.badge)
     if options.json is not None:
         told = _told(wholes, tables, summary)

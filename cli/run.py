@@ -69,6 +69,7 @@ def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -
 @click.option("--profile", metavar="FILE", type=click.Path(path_type=Path), help="What the product supports (YAML).")
 @click.option("--arithmetic", metavar="FILE", type=click.Path(path_type=Path), help="Declared arithmetic (YAML).")
 @REQUIRE
+@click.option("--name", metavar="NAME", help="What reports call the backend, in place of its own name.")
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Results folder: new or empty.")
 @click.option(
     "--corpus",
@@ -124,6 +125,8 @@ def run(**options: Any) -> int:
 
     if not options["backends"] and options["resume"] is None:
         raise click.UsageError("Missing argument 'BACKEND...'.")
+    if options["name"] is not None and len(options["backends"]) != 1:
+        raise click.UsageError("--name: names one backend; run the others on their own.")
     given = given_options() - {"dry_run", "verbose", "kinds", "operators", "statistics"}
     selection = selection_of(options)
     if options.pop("dry_run"):

@@ -28,6 +28,7 @@ from ..reports.runs import (
     UNKNOWN,
     RunRecord,
     Terms,
+    distinct,
     terms_to_dict,
 )
 from ..reports.tables import Tables, take_kept
@@ -38,7 +39,7 @@ from ..runners.accuracy import attach_accuracy
 from ..runners.execute import Assignment, Attach
 from ..runners.host import About
 from ..runners.kept import KeepOutputs
-from ..runners.registry import BackendSpec, backend_spec
+from ..runners.registry import OWN, BackendSpec, backend_spec
 from ..runners.running import Death, Executor, Judged, about, batched, opened_executor
 from ..runners.terms import (
     Demands,
@@ -198,6 +199,16 @@ class _Progress:
         """Return the versions of the backends, as far as known."""
         return {name: about.version for name, about in self.abouts.items()}
 
+    @property
+    def names(self) -> dict[str, str]:
+        """Return what reports call the backends: --name, or the own name of a class, module or program."""
+        found = {}
+        for backend in self.session.backends:
+            about = self.abouts.get(backend.name)
+            own = about.name if about is not None and backend.scheme in OWN else ""
+            found[backend.name] = self.session.options.name or own or backend.name
+        return distinct(found)
+
 
 def run_session(
     options: RunOptions, command: Sequence[str], console: Console | None = None, *, temporary: bool = False
@@ -279,6 +290,7 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
         folders=[] if progress.temporary else [folder.path],
         partial=options.shard is not None and options.shard.count > 1,
         unfinished=[folder.path] if interrupted and not progress.temporary else [],
+        names=progress.names,
     )
     print_summary(console, summary, options.sections or "brief")
     for note in [*tables.unclaimed_lines(), *session.suite.notes]:
@@ -298,7 +310,14 @@ def _run_all(progress: _Progress, folder: ResultsFolder, console: Console) -> bo
     terms, more = progress.session.terms, progress.session.options.junit
     interrupted = _run_backends(progress, folder, console)
     targets = [folder.path / "junit.xml", *([more] if more else [])]
-    write_junit(folder.path, *targets, demands=terms.demands, suspensions=terms.suspensions, versions=progress.versions)
+    write_junit(
+        folder.path,
+        *targets,
+        demands=terms.demands,
+        suspensions=terms.suspensions,
+        versions=progress.versions,
+        names=progress.names,
+    )
     return interrupted
 
 
@@ -400,6 +419,7 @@ def _description(progress: _Progress) -> Mapping[str, object]:
         progress.deaths,
         progress.more_deaths,
         session.suite.to_dict(),
+        progress.names,
     ).to_dict()
 
 
@@ -410,7 +430,7 @@ class RunDescription:
     `command` is the command line as typed. `suite_digest` covers the spec files. `planned` is the number of cases by
     backend, as far as known, `executor` where they ran, `deaths` the deaths of workers that no case explains, `corpus`
     the files of the cases, None if they are generated. `options` are the options for resuming the run, `terms`
-    everything that decided its verdicts, both complete.
+    everything that decided its verdicts, both complete. `names` has what reports call each backend.
     """
 
     command: Sequence[str]
@@ -425,6 +445,7 @@ class RunDescription:
     deaths: Sequence[Mapping[str, Any]] = ()
     more_deaths: int = 0
     corpus: Mapping[str, Any] | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON, with the facts of this machine."""
@@ -436,7 +457,12 @@ class RunDescription:
             "started": self.started.astimezone(dt.UTC).isoformat(timespec="seconds"),
             "suite": suite | ({"name": selection.suite} if selection.suite else {}),
             "backends": {
-                name: {"version": a.version, "standards": list(a.standards), "facts": dict(a.facts)}
+                name: {
+                    "version": a.version,
+                    "name": self.names.get(name, name),
+                    "standards": list(a.standards),
+                    "facts": dict(a.facts),
+                }
                 for name, a in self.backends.items()
             },
             "corpus": self.corpus and dict(self.corpus),

@@ -63,7 +63,7 @@ class Summary:
     `versions` has the version of each backend. `declared`: arithmetic was declared, which adds its figure. `problems`
     are the waivers' problems. `seconds` is the run's duration, `folders` are the results folders. `partial`: `report`
     needs --partial for them. `unfinished` lists the folders that `run --resume` finishes. `short` returns a case's
-    short id, or the long one if it has none.
+    short id, or the long one if it has none. `names` has what reports call a backend, if not as the command line does.
     """
 
     tally: Tally
@@ -80,10 +80,15 @@ class Summary:
     partial: bool = False
     unfinished: Sequence[str] = ()
     short: Callable[[str], str] = known_short_id
+    names: Mapping[str, str] = field(default_factory=dict)
 
-    def backend(self, name: str) -> str:
+    def name(self, backend: str) -> str:
+        """Return what reports call a backend."""
+        return printable(self.names.get(backend, backend))
+
+    def backend(self, backend: str) -> str:
         """Return a backend's name with its version."""
-        return printable(f"{name} {self.versions[name]}" if self.versions.get(name) else name)
+        return " ".join(filter(None, (self.name(backend), printable(self.versions.get(backend, "")))))
 
 
 @dataclass(frozen=True)
@@ -137,7 +142,9 @@ def _print_operators(console: Console, summary: Summary, most: int) -> None:
     several = len(summary.tally.backends) > 1
     rows = [("operator", "failures", "worst", *(["backends"] if several else []), "versions")]
     for one in found[:most]:
-        backends = ", ".join(f"{printable(name)} {count:,}" for name, count in one.backends.items()) if several else ""
+        backends = (
+            ", ".join(f"{summary.name(name)} {count:,}" for name, count in one.backends.items()) if several else ""
+        )
         told = (printable(one.operator), f"{one.count:,}", str(one.worst))
         rows.append((*told, *([backends] if several else []), ", ".join(one.versions)))
     wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -499,14 +506,14 @@ def print_backends(console: Console, summary: Summary, *, by_operator: bool) -> 
     rows = [*_figure_rows(summary, backends)]
     if by_operator:
         rows += _operator_rows(tally, {backend: figures[backend] for backend in backends})
-    names = [printable(name) for name in backends]
+    names = [summary.name(backend) for backend in backends]
     headers, gap = _layout(console.width, names, rows)
     told = f"{len(tally.backends)} backends: {counted(tally.figures().cases, 'result')}"
     console.print(Text(told, "bold"), soft_wrap=True)
     numbers = dict(zip(backends, headers, strict=True)) if headers != names else {}
     for backend in tally.backends:
         number = f"{numbers.get(backend, ''):>{len(headers[-1])}}  " if numbers else ""
-        same = f"as {printable(twins[backend])}" if backend in twins else _outcomes(tally.figures(backend))
+        same = f"as {summary.name(twins[backend])}" if backend in twins else _outcomes(tally.figures(backend))
         line = Text(f"  {number}{summary.backend(backend)}: ").append(same or "no results", "dim")
         console.print(line, soft_wrap=True)
     for columns in _blocks(console.width, headers, rows, gap):

@@ -98,6 +98,8 @@ _OWN_FORMS: Mapping[Scheme, str] = {
     "onnx-backend": "onnx-backend:package.module[:Class]",
     "cmd": "cmd:./program args",
 }
+OWN: frozenset[Scheme] = frozenset(_OWN_FORMS)
+"""The schemes of users' own backends; reports call these by the names that they have given themselves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ def _row(gathered: Gathered, whole: Whole, met: Met) -> WaiverRow:
     age = None if days is None else counted(days, "day")
     left = _left(met.waiver.expires, day)
     return WaiverRow(
-        met.waiver, ", ".join(whole.versions), level, state, age, left, outcomes, len(covered), covered[:SHOWN]
+        met.waiver, ", ".join(whole.names.values()), level, state, age, left, outcomes, len(covered), covered[:SHOWN]
     )
 
 
@@ -206,7 +206,10 @@ def _pages(site: SiteWriter, gathered: Gathered, past: Past) -> None:
 
 def _write_search(site: SiteWriter, gathered: Gathered) -> None:
     """Write the index of the search on every page: backends and operator versions, each with its page."""
-    backends = [[f"{shown(c.name, 120)} {shown(c.version, 60)}", backend_page_name(c.name)] for c in gathered.columns]
+    backends = [
+        [f"{shown(gathered.names[c.name], 120)} {shown(c.version, 60)}", backend_page_name(c.name)]
+        for c in gathered.columns
+    ]
     operators = [[shown(name, 200), operator_page_name(name)] for name in gathered.by_operator_version()]
     site.script("data/search.js", "opconform.takeSearch", backends, operators)
 
@@ -223,6 +226,7 @@ def _given(gathered: Gathered, history: Path | None, past: Past) -> dict[str, An
         "cases_link": cases_link,
         "operator_page_name": operator_page_name,
         "backend_page_name": backend_page_name,
+        "called": lambda backend: gathered.names.get(backend, backend),
     }
 
 

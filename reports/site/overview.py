@@ -117,7 +117,9 @@ def ranking(gathered: Gathered, knowledge: Knowledge, past: Past) -> list[Ranked
     Each kind counts by its share of the cases that were run. A twin follows the backend that it resembles.
     """
     tally = gathered.tables.tally
-    badges = badges_of(tally, {column.name: column.version for column in gathered.columns}, knowledge.in_suite)
+    badges = badges_of(
+        tally, {column.name: column.version for column in gathered.columns}, knowledge.in_suite, gathered.names
+    )
     twins = _twins(gathered.columns)
     rows = []
     for column in gathered.columns:

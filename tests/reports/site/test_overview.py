@@ -77,7 +77,7 @@ def test_what_is_covered_is_told_of_all_the_suite_has(tmp_path: Path) -> None:
     ran = {case(CAST): "pass", case(MEAN): "unsupported"}
     [row] = ranked_of(run(tmp_path / "a", "alpha", ran))
     assert [one.words for one in row.covered] == [f"1 of {whole} ONNX operator versions"]
-    assert [badge.message for badge in row.badges] == [f"100% in 1 of {whole} versions"]
+    assert [badge.message for badge in row.badges] == [f"100% correct in 1 of {whole} versions"]
     assert whole == sum(len(spec.versions) for spec in Library().specs() if spec.standard == "onnx")
 
 
