@@ -260,31 +260,49 @@ def list_(*, what: str, specs: Path | None, as_json: bool, check: bool, **option
 @click.option(
     "--script", is_flag=True, help="Print a script that reproduces the case with the standard's library and NumPy."
 )
+@click.option(
+    "--full",
+    is_flag=True,
+    help="With --script: the long form, which judges any answer as a run does, and says how far off it is.",
+)
 @click.option("--arithmetic", metavar="FILE", type=click.Path(path_type=Path), help="Declared arithmetic (YAML).")
 @click.option("--certificate", "as_certificate", is_flag=True, help="Print the expectation and its derivation as JSON.")
 @SPECS
 @clear_errors
 def show(
-    *, case_id: str, resolved: bool, script: bool, arithmetic: Path | None, as_certificate: bool, specs: Path | None
+    *,
+    case_id: str,
+    resolved: bool,
+    script: bool,
+    full: bool,
+    arithmetic: Path | None,
+    as_certificate: bool,
+    specs: Path | None,
 ) -> None:
-    """Show one case in full: inputs, expected outputs with their derivation, clauses."""
+    """Show one case in full: inputs, expected outputs with their derivation, clauses.
+
+    A script for ONNX has 25 to 50 lines: the model, its inputs, what is admitted, and an assertion. If a case needs
+    more, and for other standards, it is the long form of --full. It exits 0 if the answer is admitted, and 1 if not.
+    """
     if resolved:
         from ..specs.loader import Library  # noqa: PLC0415
 
         click.echo(Library(specs).resolved(case_id), nl=False)
         return
     from ..reports.certificates import certificate_text  # noqa: PLC0415
-    from ..reports.script import reproduction  # noqa: PLC0415
+    from ..reports.script import script_text  # noqa: PLC0415
     from ..reports.show import case_text  # noqa: PLC0415
     from .generated_suite import case_of  # noqa: PLC0415
 
     source, case = case_of(case_id, specs, arithmetic)
     if script and as_certificate:
         raise click.UsageError("--script and --certificate: one at a time.")
+    if full and not script:
+        raise click.UsageError("--full: only with --script.")
     if as_certificate:
         click.echo(certificate_text(source, case))
     else:
-        click.echo(reproduction(case) if script else case_text(source, case))
+        click.echo(script_text(case, full=full) if script else case_text(source, case))
 
 
 @click.command(

@@ -94,11 +94,11 @@ _DEATHS, _DETAIL, _LONGEST_COMMAND = 5, 160, 2000
 _OF_FILES = re.compile(r"[/;]from=")
 """What the ids of cases from folders in ONNX's layout have; see cases/foreign.py."""
 _SCRIPTED = {
-    "onnxruntime": "python",
-    "onnxruntime-noopt": "python - --noopt",
-    "openvino": "python",
-    "openvino-evaluate": "python - --evaluate",
-    "onednn": "python",
+    "onnxruntime": "| python",
+    "onnxruntime-noopt": "--full | python - --noopt",
+    "openvino": "| python",
+    "openvino-evaluate": "| python - --evaluate",
+    "onednn": "| python",
 }
 """The command that runs a case's script, for the backends whose library it uses."""
 
@@ -113,7 +113,7 @@ def reproduce_line(result: Result, named: Callable[[str], str] = str) -> str:
     if _OF_FILES.search(result.case):
         return f"opconform run {shlex.quote(printable(result.backend))} --corpus DIR --select {case}"
     if result.backend in _SCRIPTED and result.reason not in SIDE_EFFECTS:
-        return f"opconform show --script {case} | {_SCRIPTED[result.backend]}"
+        return f"opconform show --script {case} {_SCRIPTED[result.backend]}"
     before = _BEFORE.findall(result.detail or "") if result.reason == "answer-changed" else []
     cases = [*(shell_quoted(printable(named(text))) for text in before), case]
     return " --select ".join([f"opconform run {shlex.quote(printable(result.backend))}", *cases])

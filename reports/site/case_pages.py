@@ -35,7 +35,7 @@ from ...runners.kept import tensor_from_json
 from ...specs.model import Clause
 from ..certificates import flag_names
 from ..runs import ACCURACY, CERTIFICATES, OUTPUTS
-from ..script import reproduction
+from ..script import script_text
 from ..show import certificate_lines, clauses_of, node_text, operation_lines, output_names
 from .case_lists import (
     chunks,
@@ -515,7 +515,7 @@ def script_of(case: Batch) -> str | None:
     if any(_is_long(array) for array in case.tensors()):
         return None
     try:
-        script = reproduction(case)
+        script = script_text(case)
     except OpconformError:
         return None
     return script if len(script) <= _SCRIPT else None

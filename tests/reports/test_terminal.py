@@ -52,9 +52,9 @@ def test_a_failure_says_what_to_do_next() -> None:
 
 
 def test_a_failure_of_onnxruntime_is_reproduced_by_its_own_library_alone() -> None:
-    for backend, more in (("onnxruntime", ""), ("onnxruntime-noopt", " - --noopt")):
+    for backend, more in (("onnxruntime", "| python"), ("onnxruntime-noopt", "--full | python - --noopt")):
         text = printed(summary(result("wrong-value", case=BEYOND, backend=backend)))
-        assert f"  reproduce: opconform show --script '{BEYOND}' | python{more}\n" in text
+        assert f"  reproduce: opconform show --script '{BEYOND}' {more}\n" in text
 
 
 def test_the_line_to_copy_is_never_broken() -> None:
