@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..cases.ids import operator_version_of, split_version
-from ..cases.results import Result
+from ..cases.results import Outcome, Result
 from ..cases.short import known_short_id
 from .arithmetic import ArithmeticTables, print_arithmetic
 from .tally import NOTHING_JUDGED, Behaviours, ChosenOptions, FailureGroup, Failures, Figures, Tally
@@ -298,7 +298,7 @@ def _line(console: Console, text: Text, *, indent: int = 0, copied: bool = False
 
 def _clause_line(result: Result, clause_text: ClauseText, look: _Look) -> Text | None:
     """Return the first clause that a case tests (an edge case's subject), and the names of the others."""
-    if not result.clauses:
+    if not result.clauses or result.outcome in (Outcome.CRASH, Outcome.TIMEOUT):  # which break no clause
         return None
     names = [printable(clause.rpartition("#")[2]) for clause in result.clauses]
     text = printable(clause_text(operator_version_of(result.case), result.clauses[0]) or "")
