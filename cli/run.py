@@ -251,6 +251,7 @@ def list_(*, what: str, specs: Path | None, as_json: bool, check: bool, **option
 @click.command(
     cls=Examples,
     examples="opconform show onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53\n"
+    "opconform show onnx/Relu-14\n"
     "opconform show --script onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53 | python\n"
     "opconform show --script openvino/ReduceMean-1/float32,int64/3x2x2/axes=2,0/ramp/axes-unsorted > reproduce.py",
 )
@@ -279,7 +280,10 @@ def show(
     as_certificate: bool,
     specs: Path | None,
 ) -> None:
-    """Show one case in full: inputs, expected outputs with their derivation, clauses.
+    """Show one case in full, or an operator version.
+
+    Of a case: inputs, expected outputs with their derivation, clauses. Of an operator version, such as onnx/Relu-14, or
+    of the newest one of onnx/Relu: signature, clauses, silences, and how many cases it has.
 
     A script for ONNX has 25 to 50 lines: the model, its inputs, what is admitted, and an assertion. If a case needs
     more, and for other standards, it is the long form of --full. It exits 0 if the answer is admitted, and 1 if not.
@@ -289,6 +293,14 @@ def show(
 
         click.echo(Library(specs).resolved(case_id), nl=False)
         return
+    if case_id.count("/") == 1 and not (script or as_certificate):
+        from ..generators.source import GeneratedCases  # noqa: PLC0415
+        from ..reports.describe import is_operator, operator_text  # noqa: PLC0415
+
+        known = GeneratedCases(specs)
+        if is_operator(known.library, case_id):
+            click.echo(operator_text(known, case_id))
+            return
     from ..reports.certificates import certificate_text  # noqa: PLC0415
     from ..reports.script import script_text  # noqa: PLC0415
     from ..reports.show import case_text  # noqa: PLC0415

@@ -342,6 +342,18 @@ def test_progress_without_a_terminal_is_a_few_plain_lines() -> None:
     ]
 
 
+def test_progress_tells_about_how_long_a_run_takes_from_now_on() -> None:
+    out, clock = io.StringIO(), Clock()
+    with RunProgress(Console(file=out, width=40), 1200, clock) as progress:
+        for _ in range(1200):
+            clock.now += 0.5
+            progress.add(result())
+    lines = out.getvalue().splitlines()
+    assert "300 of 1,200 cases, 2/s, about 8 min left: 300 pass" in lines
+    assert "1,140 of 1,200 cases, 2/s, about 30 s left: 1,140 pass" in lines
+    assert lines[-1] == "1,200 of 1,200 cases, 2/s: 1,200 pass"
+
+
 def test_progress_of_an_unknown_number_of_slow_cases_speaks_every_half_minute() -> None:
     out, clock = io.StringIO(), Clock()
     with RunProgress(Console(file=out), None, clock) as progress:
