@@ -34,6 +34,7 @@ from ...runners.answers import admitted, ulp_exponent, within
 from ...runners.kept import tensor_from_json
 from ...specs.model import Clause
 from ..certificates import flag_names
+from ..folder import inflated
 from ..runs import ACCURACY, CERTIFICATES, OUTPUTS
 from ..script import script_text
 from ..show import certificate_lines, clauses_of, node_text, operation_lines, output_names
@@ -315,8 +316,8 @@ def _case_at_head(line: bytes) -> str | None:
 
 
 def _certificates(file: Path, cases: set[str]) -> dict[str, str]:
-    short = ((case, line) for case, line in _raw_lines(file, cases) if len(line) <= _CERTIFICATE)
-    return {case: line.decode().strip() for case, line in short}
+    found = ((case, inflated(line, _CERTIFICATE)) for case, line in _raw_lines(file, cases))
+    return {case: line.decode().strip() for case, line in found if line is not None}
 
 
 @dataclass(frozen=True)
