@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import importlib.metadata
+import locale
 import os
 import platform
 import time
@@ -165,6 +167,8 @@ def _of_other_standards(options: RunOptions, idle: Mapping[str, Sequence[str]]) 
 
 
 _LIBRARIES = ("numpy", "onnx", "ml_dtypes")
+LOCALE = "C.UTF-8"
+"""The locale in which backends run, so that the user's own does not change what they do with text."""
 _DEATHS = 1_000
 """Number of deaths that run.json lists."""
 
@@ -218,6 +222,7 @@ def run_session(
     A `temporary` results folder is not named in the summary.
     """
     console = console or Console()
+    os.environ["LC_ALL"] = LOCALE  # workers, and programs that they start, inherit it
     if options.resume is not None:
         return _resumed(options, options.resume, console)
     with opened_executor(options.executor, options.resources, jobs=options.jobs or usable_cores()) as executor:
@@ -497,8 +502,21 @@ def _machine() -> dict[str, Any]:
         "machine": platform.machine(),
         "processor": platform.processor() or None,
         "cores": os.cpu_count(),
+        "locale": LOCALE,
+        "locales": _locales(),
         "libraries": {name: version for name in _LIBRARIES if (version := _version(name))},
     }
+
+
+def _locales() -> list[str]:
+    """Return those of the locales that libraries ask for by name that this machine has."""
+    before, found = locale.setlocale(locale.LC_CTYPE), []
+    for name in (LOCALE, "en_US.UTF-8"):
+        with contextlib.suppress(locale.Error):
+            locale.setlocale(locale.LC_CTYPE, name)
+            found.append(name)
+    locale.setlocale(locale.LC_CTYPE, before)
+    return found
 
 
 def _version(distribution: str) -> str | None:
