@@ -392,6 +392,33 @@ def report(**options: Any) -> int:
 
 
 @click.command(
+    cls=Examples, examples="opconform finding results --out findings\nopconform finding results --out one --limit 1"
+)
+@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), required=True, help="The folder of the texts.")
+@click.option("--limit", metavar="N", type=click.IntRange(1), help="Only the N worst kinds of failures.")
+@click.option("--partial", is_flag=True, help="Accept missing or unfinished shards.")
+@clear_errors
+def finding(folders: tuple[Path, ...], out: Path, limit: int | None, partial: bool) -> None:
+    """Write texts to file with the maintainers of backends: one for each kind of failures of runs.
+
+    Each text has the backend and its release, the day and the machine, the message, the sentence of the standard, and
+    the script of the shortest case. `index.md` lists them, with trackers where they are known.
+    """
+    from itertools import islice  # noqa: PLC0415
+
+    from ..generators.source import GeneratedCases  # noqa: PLC0415
+    from ..reports.findings import findings_of, write_findings  # noqa: PLC0415
+    from ..reports.runs import put_together  # noqa: PLC0415
+    from ..reports.tables import count  # noqa: PLC0415
+
+    wholes = put_together(folders, partial=partial)
+    found = list(islice(findings_of(wholes, count(wholes), GeneratedCases()), limit))
+    write_findings(found, out)
+    click.echo(f"{len(found):,} finding{'s' * (len(found) != 1)}: {out / 'index.md'}")
+
+
+@click.command(
     cls=Examples,
     examples="opconform rejudge results --out rejudged\n"
     "opconform rejudge results --errata errata.yaml --require accumulator=wide",

@@ -14,6 +14,7 @@ from ..badge import Badge, badges_of, coverage, file_part
 from ..tables import clause_text_of
 from ..tally import FailureGroup, Figures, kind_of
 from ..text import NOTHING, counted, percent
+from ..trackers import tracker_of
 from .case_lists import NONE, outcome_codes
 from .gather import Column, Gathered, Knowledge
 from .releases import Past, Since
@@ -42,20 +43,6 @@ _TEXTS: Mapping[str, tuple[str, str]] = {
     ),
     "onednn": ("oneDNN Graph operations", "https://uxlfoundation.github.io/oneDNN/graph_supported_operations.html"),
 }
-_TRACKERS: Mapping[str, str] = {
-    "onnxruntime": "https://github.com/microsoft/onnxruntime/issues",
-    "onnx-reference": "https://github.com/onnx/onnx/issues",
-    "openvino": "https://github.com/openvinotoolkit/openvino/issues",
-    "onednn": "https://github.com/uxlfoundation/oneDNN/issues",
-    "tract": "https://github.com/sonos/tract/issues",
-    "opencv": "https://github.com/opencv/opencv/issues",
-    "emx-onnx-cgen": "https://github.com/emmtrix/emx-onnx-cgen/issues",
-    "tinygrad": "https://github.com/tinygrad/tinygrad/issues",
-    "tvm": "https://github.com/apache/tvm/issues",
-    "mnn": "https://github.com/alibaba/MNN/issues",
-}
-"""Where to report failures of the built-in backends, by the beginning of their names."""
-
 _SEVERITY: tuple[tuple[tuple[Outcome, ...], str, str], ...] = (
     ((Outcome.CRASH,), "crash", "crashes"),
     ((Outcome.TIMEOUT,), "hang", "hangs"),
@@ -284,10 +271,8 @@ def links_of(gathered: Gathered) -> list[tuple[str, str]]:
     """Return links with their labels: the texts of the standards, trackers of the backends, and this project's own."""
     standards = dict.fromkeys(name.partition("/")[0] for name in gathered.by_operator_version())
     found = [_TEXTS[standard] for standard in standards if standard in _TEXTS]
-    for column in gathered.columns:
-        near = max((name for name in _TRACKERS if column.name.startswith(name)), key=len, default=None)
-        if near is not None:
-            found.append((f"Issues of {near}", _TRACKERS[near]))
+    trackers = ((gathered.names[column.name], tracker_of(column.name)) for column in gathered.columns)
+    found += [(f"Issues of {name}", address) for name, address in trackers if address]
     own = importlib.metadata.metadata("opconform").get_all("Project-URL") or []
     found += [(f"opconform: {label}", address.strip()) for label, _, address in (one.partition(",") for one in own)]
     return list(dict.fromkeys(found))
