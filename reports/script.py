@@ -90,9 +90,10 @@ def short_reproduction(case: Batch) -> str | None:
         return None
     from ..cases.onnx_model import onnx_bytes  # noqa: PLC0415 - importing onnx costs a fifth of a second
 
+    every = (bounds.flags for option in options for bounds in option.outputs)
     flags = 0
-    for bounds in (bounds for option in options for bounds in option.outputs if bounds.flags is not None):
-        flags |= int(np.bitwise_or.reduce(bounds.flags, axis=None))
+    for one in every:
+        flags |= 0 if one is None else int(np.bitwise_or.reduce(one, axis=None))
     inputs = "".join(
         f"    {literal(given.name)}: {_indented(_array(array, 3 * _FEW)).lstrip()},\n" for given, array in fed
     )
