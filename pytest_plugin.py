@@ -116,9 +116,11 @@ class _Suite:
 
     @cached_property
     def _selection(self) -> Selection:
+        from .cases.short import long_id  # noqa: PLC0415
         from .generators.plan import Selection, strength_of  # noqa: PLC0415
 
-        return Selection(tuple(self._option("select")), strength_of(self._option("strength")), 1, self._option("seed"))
+        globs = tuple(map(long_id, self._option("select")))
+        return Selection(globs, strength_of(self._option("strength")), 1, self._option("seed"))
 
     @cached_property
     def _required(self) -> Mapping[str, str]:

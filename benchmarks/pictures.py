@@ -53,13 +53,13 @@ def _as_it_is(_page: Page, _case: str | None) -> None:
 
 
 def _case(page: Page, case: str | None) -> None:
-    """Open a case with a wrong answer, and scroll to the answer."""
+    """Open a case with a wrong answer, from its id on."""
     page.wait_for_selector(".tabulator-row a")
     first = "document.querySelector('.tabulator-row a').ariaLabel"
     target = page.evaluate(f"id => 'case.html?' + new URLSearchParams({{id: id || {first}}})", case)
     page.goto(f"{page.url.rpartition('/')[0]}/{target}")
     page.wait_for_selector(".chart svg")
-    page.evaluate("document.querySelector('.answer').scrollIntoView({block: 'start'}); scrollBy(0, -16)")
+    page.evaluate("document.querySelector('.case-id').scrollIntoView({block: 'start'}); scrollBy(0, -16)")
 
 
 def _clauses(page: Page, _case: str | None) -> None:

@@ -151,6 +151,7 @@ _COMMANDS = (
     commands.diff,
     commands.page,
     commands.report,
+    commands.finding,
     commands.rejudge,
     commands.export,
     commands.submit,

@@ -77,12 +77,14 @@ def _facts(one: KnownBackend, checked: Checked | None) -> dict[str, Any]:
         "installed": one.installed,
         "found": one.found,
         "install": one.install,
+        "lacks": one.lacks,
     }
     return facts if checked is None else {**facts, "check": checked.outcome, "words": checked.words}
 
 
 def _line(one: KnownBackend, checked: Checked | None, width: int) -> str:
     state = f"{one.found}" if one.installed else f"not installed: {one.install or 'see its documentation'}"
+    state = f"not usable here: {one.lacks}" if one.lacks else state
     version, standards = one.version or "-", ", ".join(one.standards) or "-"
     line = f"{one.name:<{width}} {version:<12} {standards:<9} {one.summary} ({state})"
     if checked is None:

@@ -10,17 +10,19 @@ from typing import Any
 import click
 
 from .common import (
+    CASE_ID,
     JOBS,
     REQUIRE,
     SELECT,
     SPECS,
     STRENGTH,
     SUITE,
-    VERBOSE,
     Examples,
     clear_errors,
     planned,
+    pop_sections,
     seconds_option,
+    sections,
     selection_of,
     told,
 )
@@ -401,7 +403,7 @@ def mutants(**options: Any) -> int:
     help="An earlier run, such as one of another release, for changes and a timeline in the site. Repeatable.",
 )
 @click.option("--partial", is_flag=True, help="Accept missing or unfinished shards.")
-@VERBOSE
+@sections
 @clear_errors
 def report(**options: Any) -> int:
     """Report the results of runs: several backends side by side, the shards of a run merged.
@@ -415,7 +417,34 @@ def report(**options: Any) -> int:
         raise click.UsageError("--history: shown in the site of --html.")
     if options["before"] and options["html"] is None:
         raise click.UsageError("--before: shown in the site of --html; `opconform compare` compares two runs.")
-    return run_report(ReportOptions(**options))
+    return run_report(ReportOptions(sections=pop_sections(options), **options))
+
+
+@click.command(
+    cls=Examples, examples="opconform finding results --out findings\nopconform finding results --out one --limit 1"
+)
+@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), required=True, help="The folder of the texts.")
+@click.option("--limit", metavar="N", type=click.IntRange(1), help="Only the N worst kinds of failures.")
+@click.option("--partial", is_flag=True, help="Accept missing or unfinished shards.")
+@clear_errors
+def finding(folders: tuple[Path, ...], out: Path, limit: int | None, partial: bool) -> None:
+    """Write texts to file with the maintainers of backends: one for each kind of failures of runs.
+
+    Each text has the backend and its release, the day and the machine, the message, the sentence of the standard, and
+    the script of the shortest case. `index.md` lists them, with trackers where they are known.
+    """
+    from itertools import islice  # noqa: PLC0415
+
+    from ..generators.source import GeneratedCases  # noqa: PLC0415
+    from ..reports.findings import findings_of, write_findings  # noqa: PLC0415
+    from ..reports.runs import put_together  # noqa: PLC0415
+    from ..reports.tables import count  # noqa: PLC0415
+
+    wholes = put_together(folders, partial=partial)
+    found = list(islice(findings_of(wholes, count(wholes), GeneratedCases()), limit))
+    write_findings(found, out)
+    click.echo(f"{len(found):,} finding{'s' * (len(found) != 1)}: {out / 'index.md'}")
 
 
 @click.command(
@@ -431,7 +460,7 @@ def report(**options: Any) -> int:
 @click.option("--profile", metavar="FILE", type=click.Path(path_type=Path), help="Another profile (YAML).")
 @REQUIRE
 @click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Also write JUnit XML to FILE.")
-@VERBOSE
+@sections
 @clear_errors
 def rejudge(**options: Any) -> int:
     """Judge a run again by this version's expectations and errata, without the device.
@@ -442,7 +471,7 @@ def rejudge(**options: Any) -> int:
     """
     from .rejudge import RejudgeOptions, run_rejudge  # noqa: PLC0415
 
-    return run_rejudge(RejudgeOptions(**options), ["opconform", *sys.argv[1:]])
+    return run_rejudge(RejudgeOptions(sections=pop_sections(options), **options), ["opconform", *sys.argv[1:]])
 
 
 @click.command(
@@ -588,7 +617,7 @@ def show(db: Path, **options: Any) -> None:
     examples="opconform history case onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient\n"
     "opconform history case onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient --backend onnxruntime",
 )
-@click.argument("case_id", metavar="CASE_ID")
+@CASE_ID
 @_DB
 @_BACKEND
 @_JSON

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -14,12 +14,50 @@ import click
 P = ParamSpec("P")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+
+def _long_id(text: str, folders: Iterable[Path] = ()) -> str:
+    """Return the case id that a short one stands for, and every other text unchanged."""
+    if "#" not in text:
+        return text
+    from ..cases.errors import OpconformError  # noqa: PLC0415 - imports are late, so that --help is fast
+    from ..cases.short import long_id  # noqa: PLC0415
+
+    try:
+        return long_id(text, folders)
+    except OpconformError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _case_argument(context: click.Context, _argument: click.Parameter, text: str) -> str:
+    return _long_id(text, context.meta.get(_RESULTS, ()))
+
+
+def _keep_results(context: click.Context, _option: click.Parameter, folders: tuple[Path, ...]) -> None:
+    context.meta[_RESULTS] = folders
+
+
+_RESULTS = "opconform.results"
+
+
 SELECT = click.option(
     "--select",
     "globs",
     metavar="GLOB",
     multiple=True,
-    help="Case ids or operator versions, such as 'onnx/ReduceMean-13' or 'onnx/Mean-*/float16/*'. Repeatable.",
+    callback=lambda _context, _option, globs: tuple(map(_long_id, globs)),
+    help="Case ids, long or short, or operator versions, such as 'onnx/ReduceMean-13' or 'onnx/Mean-*/float16/*'. "
+    "Repeatable.",
+)
+CASE_ID = click.argument("case_id", metavar="CASE_ID", callback=_case_argument)
+RESULTS = click.option(
+    "--results",
+    metavar="DIR",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    multiple=True,
+    is_eager=True,  # CASE_ID needs it
+    expose_value=False,
+    callback=_keep_results,
+    help="A results folder in which to look for a short CASE_ID that the default suite does not have. Repeatable.",
 )
 STRENGTH = click.option(
     "--strength", metavar="T", default="2", show_default=True, help="Strength of the covering array, or full."
@@ -58,9 +96,24 @@ REQUIRE = click.option(
     "--require", "requires", metavar="SILENCE=OPTION", multiple=True, help="Fail every other answer to a silence."
 )
 
-VERBOSE = click.option(
-    "--verbose", "-v", is_flag=True, help="Show every kind of failure, silences, accuracy, and each operator version."
-)
+
+def sections(command: Command) -> Command:
+    """Add the options that show parts of a summary in full to a command."""
+    for option in (
+        click.option("--verbose", "-v", is_flag=True, help="Show all of it: --kinds, --operators and --statistics."),
+        click.option("--statistics", is_flag=True, help="Show silences, accuracy, and the arithmetic of each backend."),
+        click.option("--operators", is_flag=True, help="Show figures of each operator version and type."),
+        click.option("--kinds", is_flag=True, help="Show every kind of failure, with messages and a first case."),
+    ):
+        command = option(command)
+    return command
+
+
+def pop_sections(options: dict[str, Any]) -> frozenset[Any]:
+    """Remove the options that `sections` adds from `options`, and return the sections to show."""
+    names = ("kinds", "operators", "statistics")
+    wanted = {name for name in names if options.pop(name)}
+    return frozenset(names if options.pop("verbose") else wanted)
 
 
 def seconds_option(name: str, default: float, help_: str, as_: str | None = None) -> Callable[[Command], Command]:

@@ -9,6 +9,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from ..runners.kept import KeepOutputs
 from ..runners.terms import disputed_clauses, load_declaration, silences
 from ..specs.loader import Library, UnknownOperator
 from ..specs.model import Spec
-from .options import RunOptions
+from .options import RunOptions, usable_cores
 from .planning import GrowingPlan
 from .suite import Suite
 
@@ -170,8 +171,7 @@ def _parts(text: str) -> dict[str, object]:
 
 
 def _operators(source: GeneratedCases, selection: Selection, as_json: bool) -> Iterator[str]:
-    with tracked(selected(source, selection), "planning") as ids:
-        counts = Counter(map(operator_version_of, ids))
+    counts = _counts(source, selection)
     if not counts:
         raise selects_nothing(source.library, selection)
     for spec in source.library.specs():
@@ -180,6 +180,23 @@ def _operators(source: GeneratedCases, selection: Selection, as_json: bool) -> I
             if name in counts:
                 facts = {"operator": name, "cases": counts[name], "clauses": len(version.clauses)}
                 yield json.dumps(facts) if as_json else f"{name:<28} {counts[name]:>7} cases"
+
+
+def _counts(source: GeneratedCases, selection: Selection) -> Counter[str]:
+    """Return the number of cases by operator version; those of the whole suite are planned on all cores."""
+    if selection.globs or selection.suite:
+        with tracked(selected(source, selection), "planning") as ids:
+            return Counter(map(operator_version_of, ids))
+    specs = source.library.usable(source.library.operators())
+    parts = [replace(selection, globs=tuple(str(v.operator) for v in spec.versions.values())) for spec in specs]
+    with ProcessPoolExecutor(usable_cores()) as pool:
+        planning = pool.map(functools.partial(_part, source), parts, chunksize=8)
+        with tracked(planning, "planning operators", len(parts)) as counts:
+            return sum(counts, Counter[str]())
+
+
+def _part(source: GeneratedCases, selection: Selection) -> Counter[str]:
+    return Counter(map(operator_version_of, selected(source, selection)))
 
 
 def case_of(text: str, specs: Path | None = None, arithmetic: Path | None = None) -> tuple[GeneratedCases, Batch]:

@@ -21,7 +21,7 @@ from ..cases.results import Outcome, Result
 from ..generators.shrinking import Shrinker
 from ..generators.source import GeneratedCases
 from ..reports.folder import INTERRUPTED
-from ..reports.script import reproduction
+from ..reports.script import script_text
 from ..reports.show import content_lines
 from ..reports.tally import NOTHING_JUDGED, OUR_SIDE_FAILED, symptom_of
 from ..reports.text import counted, printable, reproduce_line
@@ -199,7 +199,7 @@ def _report(search: _Search, first: Result, backend: str, case: Batch) -> str:
     lines += [*content_lines(case), ""]
     lines += [f"minimised from {first.case}", f"{told}: {end}", f"reproduce: {reproduce_line(result)}"]
     try:
-        script = reproduction(case)
+        script = script_text(case, full=result.backend != "onnxruntime")
     except OpconformError as error:
         lines, script = [*lines, str(error)], ""
     return "\n".join([*(f"# {printable(line)}".rstrip() for line in lines), script.rstrip()]).rstrip()

@@ -12,6 +12,7 @@ from typing import Any
 from ..cases.errors import OpconformError
 from ..cases.ids import Selection, Shard, shard_of
 from ..reports.runs import RUN, UNKNOWN, RunRecord, compared
+from ..reports.terminal import Section
 from ..runners.execute import Isolation
 from ..runners.kept import Keep
 from ..runners.pool import Limits
@@ -19,9 +20,9 @@ from ..runners.pool import Limits
 _PREPARE_FACTOR = 6
 _FILES = frozenset({"specs", "waivers", "errata", "profile", "arithmetic", "corpus", "python"})
 """Options whose files may have moved when a run resumes; digests, and versions of backends, must be the same."""
-_FREE = frozenset({"jobs", "junit", "quiet", "verbose", "executor", "resources"})
+_FREE = frozenset({"jobs", "junit", "quiet", "sections", "executor", "resources"})
 """Options that affect no outcome, and may change when a run resumes."""
-_NOT_KEPT = frozenset({"out", "resume", "given", "quiet", "verbose", "executor", "resources"})
+_NOT_KEPT = frozenset({"out", "resume", "given", "quiet", "sections", "executor", "resources"})
 """Options that `run.json` does not keep."""
 _CODE = ("python:", "onnx-backend:", "cmd:")
 """Prefixes of backend names that run the user's code."""
@@ -51,7 +52,8 @@ class RunOptions:
     junit: Path | None = None
     keep_outputs: Keep = "failures"
     quiet: bool = False
-    verbose: bool = False
+    sections: frozenset[Section] = frozenset()
+    name: str | None = None
     executor: str = "local"
     resources: Sequence[str] = ()
     shard: Shard | None = None
@@ -101,7 +103,7 @@ def continued(options: RunOptions, told: Mapping[str, Any], place: object) -> Ru
             differences.append(difference(_NAMES.get(name, name), _plain(old, name), _plain(new, name)))
     refuse(place, differences)
     taken = {name: getattr(options, name) for name in options.given & (_FREE | _FILES)}
-    own = {name: getattr(options, name) for name in ("resume", "quiet", "verbose", "given")}
+    own = {name: getattr(options, name) for name in ("resume", "quiet", "sections", "given")}
     return replace(begun, **{"junit": None, **taken, **own})
 
 

@@ -35,12 +35,13 @@ from ..reports.runs import (
     StoredResult,
     StoredResults,
     Terms,
+    distinct,
     read_run,
     terms_from,
     terms_to_dict,
 )
 from ..reports.tables import Tables, clause_text_of
-from ..reports.terminal import print_summary
+from ..reports.terminal import Section, print_summary
 from ..reports.text import counted, printable
 from ..runners.accuracy import accuracies
 from ..runners.answers import Answer, Answers
@@ -195,7 +196,7 @@ class RejudgeOptions:
     profile: Path | None = None
     requires: Sequence[str] = ()
     junit: Path | None = None
-    verbose: bool = False
+    sections: frozenset[Section] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -324,6 +325,7 @@ def _run(
     folder.finish("finished" if begun.finished else "interrupted", code, {**tables.to_dict(problems), "rejudged": told})
     versions = {name: begun.about(name).version for name in backends}
     words = clause_text_of(rejudged.source.library)
+    names = distinct({name: begun.about(name).name or name for name in versions})
     for target in (folder.path / "junit.xml", options.junit):
         if target is not None:
             write_junit(
@@ -333,6 +335,7 @@ def _run(
                 suspensions=terms.suspensions,
                 versions=versions,
                 clause_text=words,
+                names=names,
             )
     print_changes(console, changes)
     summary = tables.summary(
@@ -343,8 +346,9 @@ def _run(
         seconds=None,
         folders=[folder.path],
         partial=begun.told.get("shard") not in (None, "1/1"),
+        names=names,
     )
-    print_summary(console, summary, "all" if options.verbose else "figures")
+    print_summary(console, summary, options.sections or "figures")
     return code
 
 

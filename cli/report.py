@@ -15,9 +15,9 @@ from ..generators.source import GeneratedCases
 from ..reports.badge import badges_of, check_badge_target, write_badges
 from ..reports.junit import check_target, write_junit
 from ..reports.markdown import markdown_summary
-from ..reports.runs import Whole, put_together
+from ..reports.runs import Whole, names_of, put_together
 from ..reports.tables import CountedRuns, Tables, clause_text_of, count
-from ..reports.terminal import Summary, print_summary
+from ..reports.terminal import Section, Summary, print_summary
 from ..reports.text import printable, write_text
 from ..specs.loader import Library
 
@@ -38,7 +38,7 @@ class ReportOptions:
     history: Path | None = None
     before: Sequence[Path] = ()
     badge: Path | None = None
-    verbose: bool = False
+    sections: frozenset[Section] = frozenset()
 
 
 def run_report(options: ReportOptions, console: Console | None = None) -> int:
@@ -64,11 +64,12 @@ def run_report(options: ReportOptions, console: Console | None = None) -> int:
         folders=options.folders,
         partial=options.partial,
         unfinished=[part.folder for whole in wholes for part in whole.unfinished],
+        names=names_of(wholes),
     )
     _write(options, wholes, tables, summary, library)
     console = console or Console()
     written = any((options.html, options.junit, options.markdown, options.badge, options.json))
-    print_summary(console, summary, "all" if options.verbose else "figures" if written else "brief")
+    print_summary(console, summary, options.sections or ("figures" if written else "brief"))
     if options.html is not None:
         console.print(Text(f"site: {printable(str(options.html / 'index.html'))}"), soft_wrap=True)
     return counted.exit_code
@@ -94,11 +95,12 @@ def _write(options: ReportOptions, wholes: Sequence[Whole], tables: Tables, summ
             suspensions=terms.suspensions,
             versions=summary.versions,
             clause_text=summary.clause_text,
+            names=summary.names,
         )
     if options.markdown is not None:
         write_text(options.markdown, markdown_summary(summary))
     if options.badge is not None:
-        badges = badges_of(tables.tally, summary.versions, library.version_counts())
+        badges = badges_of(tables.tally, summary.versions, library.version_counts(), summary.names)
         write_badges(badges, options.badge)
     if options.json is not None:
         told = _told(wholes, tables, summary)

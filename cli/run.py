@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .common import (
+    CASE_ID,
     JOBS,
     MEMORY,
     PYTHON,
     REQUIRE,
+    RESULTS,
     SPECS,
-    VERBOSE,
     Examples,
     clear_errors,
     planned,
+    pop_sections,
     seconds_option,
+    sections,
     selection_of,
 )
 
@@ -65,6 +68,7 @@ def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -
 @click.option("--profile", metavar="FILE", type=click.Path(path_type=Path), help="What the product supports (YAML).")
 @click.option("--arithmetic", metavar="FILE", type=click.Path(path_type=Path), help="Declared arithmetic (YAML).")
 @REQUIRE
+@click.option("--name", metavar="NAME", help="What reports call the backend, in place of its own name.")
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Results folder: new or empty.")
 @click.option(
     "--corpus",
@@ -106,7 +110,7 @@ def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -
 @click.option(
     "--dry-run", is_flag=True, help="Show the number of cases and programs and an estimate of the time; run nothing."
 )
-@VERBOSE
+@sections
 @clear_errors
 def run(**options: Any) -> int:
     """Run the suite against backends, show what fails, and write a results folder.
@@ -120,11 +124,14 @@ def run(**options: Any) -> int:
 
     if not options["backends"] and options["resume"] is None:
         raise click.UsageError("Missing argument 'BACKEND...'.")
-    given = given_options() - {"dry_run"}
+    if options["name"] is not None and len(options["backends"]) != 1:
+        raise click.UsageError("--name: names one backend; run the others on their own.")
+    given = given_options() - {"dry_run", "verbose", "kinds", "operators", "statistics"}
     selection = selection_of(options)
     dry = options.pop("dry_run")
     shard = None if options["shard"] is None else shard_of(options["shard"])
-    made = RunOptions(selection=selection, given=given, **{**options, "shard": shard})
+    shown = pop_sections(options)
+    made = RunOptions(selection=selection, given=given, sections=shown, **{**options, "shard": shard})
     if dry:
         return _tell_size(made)
     return run_session(made, ["opconform", *sys.argv[1:]])
@@ -252,39 +259,70 @@ def list_(*, what: str, specs: Path | None, as_json: bool, check: bool, **option
 @click.command(
     cls=Examples,
     examples="opconform show onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53\n"
+    "opconform show onnx/Relu-14\n"
     "opconform show --script onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53 | python\n"
     "opconform show --script openvino/ReduceMean-1/float32,int64/3x2x2/axes=2,0/ramp/axes-unsorted > reproduce.py",
 )
-@click.argument("case_id", metavar="CASE_ID")
+@CASE_ID
+@RESULTS
 @click.option("--resolved", is_flag=True, help="CASE_ID is an operator; show its spec file with all entries it uses.")
 @click.option(
     "--script", is_flag=True, help="Print a script that reproduces the case with the standard's library and NumPy."
+)
+@click.option(
+    "--full",
+    is_flag=True,
+    help="With --script: the long form, which judges any answer as a run does, and says how far off it is.",
 )
 @click.option("--arithmetic", metavar="FILE", type=click.Path(path_type=Path), help="Declared arithmetic (YAML).")
 @click.option("--certificate", "as_certificate", is_flag=True, help="Print the expectation and its derivation as JSON.")
 @SPECS
 @clear_errors
 def show(
-    *, case_id: str, resolved: bool, script: bool, arithmetic: Path | None, as_certificate: bool, specs: Path | None
+    *,
+    case_id: str,
+    resolved: bool,
+    script: bool,
+    full: bool,
+    arithmetic: Path | None,
+    as_certificate: bool,
+    specs: Path | None,
 ) -> None:
-    """Show one case in full: inputs, expected outputs with their derivation, clauses."""
+    """Show one case in full, or an operator version.
+
+    Of a case: inputs, expected outputs with their derivation, clauses. Of an operator version, such as onnx/Relu-14, or
+    of the newest one of onnx/Relu: signature, clauses, silences, and how many cases it has.
+
+    A script for ONNX has 25 to 50 lines: the model, its inputs, what is admitted, and an assertion. If a case needs
+    more, and for other standards, it is the long form of --full. It exits 0 if the answer is admitted, and 1 if not.
+    """
     if resolved:
         from ..specs.loader import Library  # noqa: PLC0415
 
         click.echo(Library(specs).resolved(case_id), nl=False)
         return
+    if case_id.count("/") == 1 and not (script or as_certificate):
+        from ..generators.source import GeneratedCases  # noqa: PLC0415
+        from ..reports.describe import is_operator, operator_text  # noqa: PLC0415
+
+        known = GeneratedCases(specs)
+        if is_operator(known.library, case_id):
+            click.echo(operator_text(known, case_id))
+            return
     from ..reports.certificates import certificate_text  # noqa: PLC0415
-    from ..reports.script import reproduction  # noqa: PLC0415
+    from ..reports.script import script_text  # noqa: PLC0415
     from ..reports.show import case_text  # noqa: PLC0415
     from .generated_suite import case_of  # noqa: PLC0415
 
     source, case = case_of(case_id, specs, arithmetic)
     if script and as_certificate:
         raise click.UsageError("--script and --certificate: one at a time.")
+    if full and not script:
+        raise click.UsageError("--full: only with --script.")
     if as_certificate:
         click.echo(certificate_text(source, case))
     else:
-        click.echo(reproduction(case) if script else case_text(source, case))
+        click.echo(script_text(case, full=full) if script else case_text(source, case))
 
 
 @click.command(
@@ -293,8 +331,9 @@ def show(
     "opconform minimise 'onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient' onnxruntime > smallest.py\n"
     "opconform minimise CASE_ID python:my_backend:Backend --limit 500 --timeout 2",
 )
-@click.argument("case_id", metavar="CASE_ID")
+@CASE_ID
 @click.argument("backend", metavar="BACKEND", shell_complete=_backends)
+@RESULTS
 @SPECS
 @JOBS
 @seconds_option(
@@ -332,7 +371,8 @@ def minimise(**options: Any) -> int:
     "opconform bisect onnxruntime CASE_ID --good 1.17.3 --bad 1.20.1",
 )
 @click.argument("backend", metavar="BACKEND")
-@click.argument("case_id", metavar="CASE_ID")
+@CASE_ID
+@RESULTS
 @click.option("--good", metavar="VERSION", help="A release on which the case passes.  [default: oldest or newest]")
 @click.option("--bad", metavar="VERSION", help="A release on which it fails.  [default: oldest or newest]")
 @SPECS

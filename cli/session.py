@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import importlib.metadata
+import locale
 import os
 import platform
 import time
@@ -28,6 +30,7 @@ from ..reports.runs import (
     UNKNOWN,
     RunRecord,
     Terms,
+    distinct,
     terms_to_dict,
 )
 from ..reports.tables import Tables, take_kept
@@ -38,7 +41,7 @@ from ..runners.accuracy import attach_accuracy
 from ..runners.execute import Assignment, Attach
 from ..runners.host import About
 from ..runners.kept import KeepOutputs
-from ..runners.registry import BackendSpec, backend_spec
+from ..runners.registry import OWN, BackendSpec, backend_spec
 from ..runners.running import Death, Executor, Judged, about, batched, opened_executor
 from ..runners.terms import (
     Demands,
@@ -169,6 +172,8 @@ def _of_other_standards(options: RunOptions, idle: Mapping[str, Sequence[str]]) 
 
 
 _LIBRARIES = ("numpy", "onnx", "ml_dtypes")
+LOCALE = "C.UTF-8"
+"""The locale in which backends run, so that the user's own does not change what they do with text."""
 _DEATHS = 1_000
 """Number of deaths that run.json lists."""
 
@@ -203,6 +208,16 @@ class _Progress:
         """Return the versions of the backends, as far as known."""
         return {name: about.version for name, about in self.abouts.items()}
 
+    @property
+    def names(self) -> dict[str, str]:
+        """Return what reports call the backends: --name, or the own name of a class, module or program."""
+        found = {}
+        for backend in self.session.backends:
+            about = self.abouts.get(backend.name)
+            own = about.name if about is not None and backend.scheme in OWN else ""
+            found[backend.name] = self.session.options.name or own or backend.name
+        return distinct(found)
+
 
 def run_session(
     options: RunOptions, command: Sequence[str], console: Console | None = None, *, temporary: bool = False
@@ -212,6 +227,7 @@ def run_session(
     A `temporary` results folder is not named in the summary.
     """
     console = console or Console()
+    os.environ["LC_ALL"] = LOCALE  # workers, and programs that they start, inherit it
     if options.resume is not None:
         return _resumed(options, options.resume, console)
     with opened_executor(options.executor, options.resources, jobs=options.jobs or usable_cores()) as executor:
@@ -229,7 +245,7 @@ def _resumed(options: RunOptions, path: Path, console: Console) -> int:
         if begun.finished:
             from .report import ReportOptions, run_report  # noqa: PLC0415 - it imports the generators
 
-            return run_report(ReportOptions((path,), junit=options.junit, verbose=options.verbose), console)
+            return run_report(ReportOptions((path,), junit=options.junit, sections=options.sections), console)
         refuse_unnamed(options, path)
         with opened_executor(options.executor, options.resources, jobs=options.jobs or usable_cores()) as executor:
             progress = _Progress.of(replace(_opened(options, executor), started=begun.started), begun.command)
@@ -284,8 +300,9 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
         folders=[] if progress.temporary else [folder.path],
         partial=options.shard is not None and options.shard.count > 1,
         unfinished=[folder.path] if interrupted and not progress.temporary else [],
+        names=progress.names,
     )
-    print_summary(console, summary, "all" if options.verbose else "brief")
+    print_summary(console, summary, options.sections or "brief")
     for note in [*tables.unclaimed_lines(), *session.suite.notes]:
         console.print(Text(printable(note)), soft_wrap=True)
     return code
@@ -310,6 +327,7 @@ def _run_all(progress: _Progress, folder: ResultsFolder, console: Console) -> bo
         suspensions=terms.suspensions,
         versions=progress.versions,
         clause_text=progress.session.suite.clause_text,
+        names=progress.names,
     )
     return interrupted
 
@@ -412,6 +430,7 @@ def _description(progress: _Progress) -> Mapping[str, object]:
         progress.deaths,
         progress.more_deaths,
         session.suite.to_dict(),
+        progress.names,
     ).to_dict()
 
 
@@ -422,7 +441,7 @@ class RunDescription:
     `command` is the command line as typed. `suite_digest` covers the spec files. `planned` is the number of cases by
     backend, as far as known, `executor` where they ran, `deaths` the deaths of workers that no case explains, `corpus`
     the files of the cases, None if they are generated. `options` are the options for resuming the run, `terms`
-    everything that decided its verdicts, both complete.
+    everything that decided its verdicts, both complete. `names` has what reports call each backend.
     """
 
     command: Sequence[str]
@@ -437,6 +456,7 @@ class RunDescription:
     deaths: Sequence[Mapping[str, Any]] = ()
     more_deaths: int = 0
     corpus: Mapping[str, Any] | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON, with the facts of this machine."""
@@ -448,7 +468,12 @@ class RunDescription:
             "started": self.started.astimezone(dt.UTC).isoformat(timespec="seconds"),
             "suite": suite | ({"name": selection.suite} if selection.suite else {}),
             "backends": {
-                name: {"version": a.version, "standards": list(a.standards), "facts": dict(a.facts)}
+                name: {
+                    "version": a.version,
+                    "name": self.names.get(name, name),
+                    "standards": list(a.standards),
+                    "facts": dict(a.facts),
+                }
                 for name, a in self.backends.items()
             },
             "corpus": self.corpus and dict(self.corpus),
@@ -483,8 +508,21 @@ def _machine() -> dict[str, Any]:
         "machine": platform.machine(),
         "processor": platform.processor() or None,
         "cores": os.cpu_count(),
+        "locale": LOCALE,
+        "locales": _locales(),
         "libraries": {name: version for name in _LIBRARIES if (version := _version(name))},
     }
+
+
+def _locales() -> list[str]:
+    """Return those of the locales that libraries ask for by name that this machine has."""
+    before, found = locale.setlocale(locale.LC_CTYPE), []
+    for name in (LOCALE, "en_US.UTF-8"):
+        with contextlib.suppress(locale.Error):
+            locale.setlocale(locale.LC_CTYPE, name)
+            found.append(name)
+    locale.setlocale(locale.LC_CTYPE, before)
+    return found
 
 
 def _version(distribution: str) -> str | None:

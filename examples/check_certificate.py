@@ -1034,7 +1034,12 @@ def outcome(certificate: dict[str, Any], outputs: list[dict[str, Any]], required
 def lines(path: Path) -> list[dict[str, Any]]:
     """Read a file of JSON lines, if it exists; the last line may be torn, as a killed run leaves it."""
     texts = path.read_bytes().split(b"\n") if path.exists() else [b""]
-    return [json.loads(text) for text in texts[:-1]]
+    return [inflated(json.loads(text)) for text in texts[:-1]]
+
+
+def inflated(told: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of a line; long certificates are compressed, with zlib, in base64."""
+    return dict(json.loads(zlib.decompress(base64.b64decode(told["deflated"])))) if "deflated" in told else told
 
 
 def not_checked(certificate: dict[str, Any] | None, outputs: list[dict[str, Any]] | None) -> str:
@@ -1102,6 +1107,6 @@ if __name__ == "__main__":
         if len(sys.argv) != 2:
             raise ValueError("expected one results folder")
         sys.exit(main(Path(sys.argv[1])))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
         print(f"check_certificate: cannot read that: {type(error).__name__}: {error}", file=sys.stderr)
         sys.exit(2)

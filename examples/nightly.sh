@@ -40,6 +40,11 @@ folder_of() {
   printf '%s' "$plain"
 }
 
+# The line of a log with the run's verdict, or the last one if the run did not get that far.
+verdict() {
+  grep -E -m 1 '(conformant|success|report it|kept): ' "$1" || tail -n 1 "$1"
+}
+
 # Run one shard of one backend, or go on with it; whatever happens is told, and the next one runs.
 run_shard() {
   backend=$1 shard=$2
@@ -55,7 +60,7 @@ run_shard() {
   set -- "$@" ${OPCONFORM_RUN_OPTIONS:-}
   status=0
   $opconform run "$@" --quiet > "$log" 2>&1 || status=$?
-  say "$backend, shard $shard of $shards: exit $status: $(grep -v -e '^results: ' -e '^all of it: ' "$log" | tail -n 1)"
+  say "$backend, shard $shard of $shards: exit $status: $(verdict "$log")"
   case $status in
     0 | 1) ;;
     130) exit 130 ;;

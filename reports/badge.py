@@ -1,4 +1,4 @@
-"""Badges, one per backend and standard: the operator set, the percentage and the number of versions; SVG or JSON."""
+"""Badges, one per backend and standard: correctness, and the number of operator versions covered; SVG or JSON."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from ..cases.errors import OpconformError
 from ..cases.ids import split_version
 from .junit import check_target
 from .tally import CONFORMANT, NON_CONFORMANT, Figures, Tally
-from .text import NOTHING, counted, percent, printable, xml_text
+from .text import counted, percent, printable, xml_text
 
-GREEN, AMBER, RED, GREY = "#1a7f37", "#8a6100", "#c62828", "#5f6368"
+GREEN, LIME, AMBER, ORANGE, RED, GREY = "#1a7f37", "#4d7a0f", "#8a6100", "#b35309", "#c62828", "#5f6368"
 """White text has a contrast of at least 4.5 to 1 on each colour; the percentage repeats what the colour says."""
 
-_STANDARDS: Mapping[str, str] = {"onnx": "ONNX opset", "openvino": "OpenVINO opset", "onednn": "oneDNN Graph"}
+_SHARES = ((Fraction(99, 100), LIME), (Fraction(9, 10), AMBER), (Fraction(1, 2), ORANGE), (Fraction(0), RED))
+"""The colours of what is not completely right, each from a share of correct cases on."""
+
+_STANDARDS: Mapping[str, str] = {"onnx": "ONNX", "openvino": "OpenVINO", "onednn": "oneDNN Graph"}
 _LONGEST, _LONGEST_NAME = 60, 36
 _SIZE, _PAD, _HEIGHT = 11, 6, 20
 _WIDTH = 0.6  # width of a character as a share of the font size, about Verdana's
@@ -31,8 +34,8 @@ _WIDTH = 0.6  # width of a character as a share of the font size, about Verdana'
 class Badge:
     """The text of a badge: `label` on the left, `title` for pointers and screen readers.
 
-    On the right is `correctness`, None if nothing was judged, always with `covered`, the number of operator versions
-    with judged cases, and `whole`, the number that the suite has.
+    `called` is what it calls the backend. On the right is `correctness`, None if nothing was judged, always with
+    `covered`, the number of operator versions with judged cases, and `whole`, the number that the suite has.
     """
 
     backend: str
@@ -43,18 +46,19 @@ class Badge:
     whole: int
     color: str
     title: str
+    called: str
 
     @property
     def message(self) -> str:
         """Return the text on the right."""
         if self.correctness is None or not self.covered:
             return f"nothing judged of {counted(self.whole, 'version')}"
-        return f"{percent(self.correctness)} in {self.covered:,} of {counted(self.whole, 'version')}"
+        return f"{percent(self.correctness)} correct in {self.covered:,} of {counted(self.whole, 'version')}"
 
     @property
     def name(self) -> str:
         """Return the name of its file, without an ending."""
-        return f"{file_part(self.backend)}-{file_part(self.standard)}"
+        return f"{file_part(self.called)}-{file_part(self.standard)}"
 
     def svg(self) -> str:
         """Return it as SVG."""
@@ -67,15 +71,24 @@ class Badge:
 
 
 def badges_of(
-    tally: Tally, versions: Mapping[str, str] | None = None, suite: Mapping[str, int] | None = None
+    tally: Tally,
+    versions: Mapping[str, str] | None = None,
+    suite: Mapping[str, int] | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> list[Badge]:
     """Return a badge for each backend and standard in these figures.
 
     `versions` has the version of each backend. `suite` has the number of operator versions in the suite, by standard,
-    of which a badge shows how many are covered; without it, the versions that ran count.
+    of which a badge shows how many are covered; without it, the versions that ran count. `names` has what a badge calls
+    a backend, if not as the command line does.
     """
     return [
-        _badge(backend, standard, operator_versions, (versions or {}).get(backend, ""), (suite or {}).get(standard, 0))
+        _badge(
+            (backend, (names or {}).get(backend, backend), (versions or {}).get(backend, "")),
+            standard,
+            operator_versions,
+            (suite or {}).get(standard, 0),
+        )
         for backend in tally.backends
         for standard, operator_versions in _by_standard(tally.operator_versions(backend)).items()
     ]
@@ -163,7 +176,7 @@ def _folder_files(badges: list[Badge], folder: Path) -> Iterator[tuple[Path, str
 def _named_files(badges: list[Badge], target: Path) -> Iterator[tuple[Path, str]]:
     seen: dict[str, Badge] = {}
     for badge in badges:
-        name = target.name.replace("{backend}", file_part(badge.backend))
+        name = target.name.replace("{backend}", file_part(badge.called))
         name = name.replace("{standard}", file_part(badge.standard))
         if other := seen.get(name):
             both = " and ".join(f"{printable(b.backend)} ({printable(b.standard)})" for b in (other, badge))
@@ -182,26 +195,21 @@ def _by_standard(operator_versions: Mapping[str, Figures]) -> dict[str, dict[str
     return found
 
 
-def _badge(backend: str, standard: str, operator_versions: Mapping[str, Figures], version: str, in_suite: int) -> Badge:
+def _badge(
+    backend: tuple[str, str, str], standard: str, operator_versions: Mapping[str, Figures], in_suite: int
+) -> Badge:
+    """Return the badge of a backend, given as its name on the command line, its name in reports, and its version."""
     figures = sum(operator_versions.values(), Figures())
-    operator_set = " ".join(filter(None, (_STANDARDS.get(standard, standard), _numbers(operator_versions))))
+    name, called, version = backend
+    of_standard = _STANDARDS.get(standard, standard)
     of = counted(len({split_version(o)[0] for o in operator_versions}), "operator")
-    who = f"{_cut(backend)} {version}".strip()
     correct = f"{percent(figures.correctness)} of {counted(figures.judged, 'valid case')} of {of} correct"
-    title = f"{who}, {operator_set}: {_verdict(figures)}. {correct}, {percent(figures.support)} supported"
+    title = f"{f'{_cut(called)} {version}'.strip()}, {of_standard}: {_verdict(figures)}. {correct}"
     covered, whole = coverage(operator_versions.values(), in_suite)
-    title += f"; covers {covered:,} of {counted(whole, 'operator version')}"
-    label = f"{_cut(backend, _LONGEST_NAME)} · {operator_set}"
-    return Badge(backend, standard, label, figures.correctness, covered, whole, _color(figures), _line(title))
-
-
-def _numbers(operator_versions: Mapping[str, Figures]) -> str:
-    """Return the range of an operator set's versions; empty if operators have none."""
-    told = (split_version(operator_version)[1] for operator_version in operator_versions)
-    numbers = sorted({int(number) for number in told if number.isascii() and number.isdigit()})
-    if not numbers:
-        return ""
-    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}{NOTHING}{numbers[-1]}"
+    title += f", {percent(figures.support)} supported; covers {covered:,} of {counted(whole, 'operator version')}"
+    label = f"{_cut(called, _LONGEST_NAME)} · {of_standard}"
+    color = _color(figures)
+    return Badge(name, standard, label, figures.correctness, covered, whole, color, _line(title), called)
 
 
 def _verdict(figures: Figures) -> str:
@@ -210,11 +218,12 @@ def _verdict(figures: Figures) -> str:
 
 
 def _color(figures: Figures) -> str:
-    if figures.exit_code not in (CONFORMANT, NON_CONFORMANT):
+    correctness = figures.correctness
+    if figures.exit_code not in (CONFORMANT, NON_CONFORMANT) or correctness is None:
         return GREY
-    if figures.exit_code == NON_CONFORMANT:
-        return RED
-    return GREEN if figures.correctness == 1 else AMBER  # waivers, or declared arithmetic
+    if figures.exit_code == CONFORMANT:
+        return GREEN if correctness == 1 else AMBER  # waivers, or declared arithmetic
+    return next(color for share, color in _SHARES if correctness >= share)
 
 
 def _text(text: str, x: int) -> str:

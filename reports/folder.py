@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
 import stat
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -180,8 +182,33 @@ def companions(judged: Judged, line: bytes, certified: set[str]) -> list[tuple[s
     case = judged.result.case
     if "certificate" in attached and case not in certified:
         certified.add(case)
-        found.append((CERTIFICATES, _joined(case_head_of(line), {"case": case, **attached["certificate"]})))
+        beginning, told = case_head_of(line), attached["certificate"]
+        whole = _joined(beginning, told)
+        is_long = len(whole) > _LONG and "deflated" not in told  # as a rejudged run has taken it from a folder
+        found.append((CERTIFICATES, _deflated(beginning, whole) if is_long else whole))
     return found
+
+
+_LONG = 2 << 10
+"""From this number of bytes on the line of a certificate is compressed: they are most of a folder with failures."""
+
+
+def _deflated(beginning: bytes, whole: bytes) -> bytes:
+    """Return a line that begins with its case, and has the whole, compressed, in base64."""
+    return _joined(beginning, {"deflated": base64.b64encode(zlib.compress(whole, 9)).decode()})
+
+
+def inflated(line: bytes, longest: int) -> bytes | None:
+    """Return the line of a certificate as it was before it was compressed; None if it is longer, or damaged."""
+    try:
+        told = json.loads(line)
+        if not isinstance(told, dict) or "deflated" not in told:
+            return line if len(line) <= longest else None
+        unpacking = zlib.decompressobj()
+        whole = unpacking.decompress(base64.b64decode(told["deflated"]), longest + 1)
+    except (ValueError, TypeError, RecursionError, zlib.error):
+        return None
+    return whole if unpacking.eof and len(whole) <= longest else None
 
 
 def _joined(head: bytes, told: Mapping[str, Any]) -> bytes:

@@ -36,6 +36,7 @@ class TestSuite:
     backend: str
     operator_version: str
     started: str | None = None
+    name: str = ""
     statuses: Counter[Status] = field(default_factory=Counter)
     seconds: float = 0.0
     texts: list[str] = field(default_factory=list)
@@ -44,7 +45,7 @@ class TestSuite:
 
     def __post_init__(self) -> None:
         # viewers identify tests by it and the name, and take the part before its last dot for a package
-        classname = f"{_cut(self.backend, _LONGEST_NAME)}.{self.operator_version}"
+        classname = f"{_cut(self.name or self.backend, _LONGEST_NAME)}.{self.operator_version}"
         self.opening = f"<testcase{attributes_text({'classname': classname})} name="
 
     def add(self, result: Result, status: Status, message: str, clause: str = "") -> None:
@@ -96,12 +97,13 @@ def write_junit(
     suspensions: Suspensions | None = None,
     versions: Mapping[str, str] | None = None,
     clause_text: Callable[[str, str], str | None] = lambda _operator_version, _clause: None,
+    names: Mapping[str, str] | None = None,
 ) -> None:
     """Write the results of one or more folders as JUnit XML to the file `target`, and to `more`.
 
-    `demands` says what fails, `suspensions` what does not count; `versions` has the version of each backend. A file is
-    written under another name and renamed, so that a reader never sees half of it. Raises OpconformError if the results
-    cannot be read or a file cannot be written.
+    `demands` says what fails, `suspensions` what does not count; `versions` has the version of each backend, `names`
+    its name in the file if it has another one there. A file is written under another name and renamed, so that a
+    reader never sees half of it. Raises OpconformError if the results cannot be read or a file cannot be written.
     """
     for one in (target, *more):
         check_target(one)
@@ -111,7 +113,9 @@ def write_junit(
         started = started_of(folder)
         for result in read_results(folder):
             key = result.backend, operator_version_of(result.case)
-            suite = suites.get(key) or suites.setdefault(key, TestSuite(*key, started))
+            suite = suites.get(key)
+            if suite is None:
+                suite = suites[key] = TestSuite(*key, started, (names or {}).get(result.backend, ""))
             status, message = _status_of(result, demands, suspensions)
             clause = _clause(result, clause_text) if status in ("failures", "errors") else ""
             suite.add(result, status, message, clause)
@@ -163,7 +167,7 @@ def _write(file: TextIO, suites: Sequence[TestSuite], versions: Mapping[str, str
     opening = f"<testsuites{attributes_text({'name': 'opconform', **whole})}>"
     file.write(f'<?xml version="1.0" encoding="utf-8"?>\n{opening}\n')
     for suite in suites:
-        head = {"name": f"{suite.backend} {suite.operator_version}", **_head([suite])}
+        head = {"name": f"{suite.name or suite.backend} {suite.operator_version}", **_head([suite])}
         head |= {"timestamp": suite.started} if suite.started else {}
         file.write(f"<testsuite{attributes_text(head)}>\n")
         if suite.backend in versions:

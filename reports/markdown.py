@@ -51,7 +51,7 @@ def _failures(summary: Summary) -> Iterator[str]:
     several = len(summary.tally.backends) > 1
     for alike in found[:_FAILURES]:
         first = alike.first
-        on = f" on {markdown_text(first.backend)}" if several else ""
+        on = f" on {markdown_text(summary.name(first.backend))}" if several else ""
         detail = markdown_text(first_line(first.detail))
         yield f"| {first.outcome}{on} | {alike.count:,} | {markdown_code(first.case)} | {detail} |"
     yield ""
@@ -81,7 +81,7 @@ def _operators(summary: Summary) -> Iterator[str]:
     yield "| --- | --- | ---: | ---: |"
     for share, operator_version, backend, figures in sorted(rows, key=lambda row: row[:3])[:_OPERATORS]:
         shares = f"{percent(share)} | {percent(figures.support)}"
-        yield f"| {markdown_text(operator_version)} | {markdown_text(backend)} | {shares} |"
+        yield f"| {markdown_text(operator_version)} | {markdown_text(summary.name(backend))} | {shares} |"
     yield ""
     if len(rows) > _OPERATORS:
         yield f"And {len(rows) - _OPERATORS:,} more."

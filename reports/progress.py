@@ -55,6 +55,7 @@ class _Left(ProgressColumn):
 _PLAIN_EVERY = 30.0  # seconds
 _PLAIN_LINES = 4  # in addition, so many if the number of cases is known
 _BAR_WIDTH = 30
+_EARLIEST, _SHORTEST = 5.0, 10.0  # seconds: from when on a remaining time is told, and how long it has to be
 _GOOD = frozenset({Outcome.PASS})
 _NEUTRAL = frozenset({Outcome.UNSUPPORTED, Outcome.WAIVED, Outcome.ACCEPTED_INVALID})
 
@@ -118,7 +119,19 @@ class RunProgress:
         seconds = self._clock() - self._started
         of = f" of {self.total:,}" if self.total else ""
         rate = f", {(self.done - self._before) / seconds:,.0f}/s" if seconds > 0 else ""
-        return f"{self.done:,}{of} cases{rate}"
+        return f"{self.done:,}{of} cases{rate}{self._left(seconds)}"
+
+    def _left(self, seconds: float) -> str:
+        """Return an estimate of the remaining time, once it can be told and is worth telling."""
+        done = self.done - self._before
+        if not self.total or not done or seconds < _EARLIEST:
+            return ""
+        left = seconds * (self.total - self.done) / done
+        if left < _SHORTEST:
+            return ""
+        minutes = math.ceil(left / 60)
+        told = f"{left:.0f} s" if left < 90 else f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"
+        return f", about {told} left"
 
     def _outcomes(self) -> Text:
         found = Text()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import os
+import stat
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -57,6 +60,7 @@ _Seconds: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 
 class _Backend(msgspec.Struct, frozen=True):
     version: str = ""
+    name: str = ""
     standards: tuple[str, ...] = ()
     facts: Mapping[str, str | float | bool | None] = {}
 
@@ -93,6 +97,7 @@ class _Options(msgspec.Struct, frozen=True):
     keep_outputs: Keep = "failures"
     isolation: Isolation = "program"
     corpus: str | None = None
+    name: str | None = None
 
 
 class _Run(msgspec.Struct, frozen=True):
@@ -449,7 +454,8 @@ class RunRecord:
         told = _at(self.told, ("backends", backend))
         found = told if isinstance(told, dict) else {}
         standards = tuple(map(str, found.get("standards") or ()))
-        return About(str(found.get("version", UNKNOWN)), standards, found.get("facts") or {})
+        facts, name = found.get("facts") or {}, str(found.get("name") or "")
+        return About(str(found.get("version", UNKNOWN)), standards, facts, name=name)
 
 
 def compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[object, object]]:
@@ -521,10 +527,27 @@ class Whole:
         return self.parts[0].versions
 
     @property
+    def names(self) -> dict[str, str]:
+        """Return what reports call each backend: its own name if `run.json` has one."""
+        told = self.parts[0].told["backends"]
+        return {backend: str(told[backend].get("name") or backend) for backend in told}
+
+    @property
     def partial(self) -> bool:
         """Return whether cases of the suite are left out."""
         selected = self.parts[0].told.get("selection") or self.parts[0].told.get("suite", {}).get("name")
         return bool(selected or self.missing or self.unfinished)
+
+
+def distinct(names: Mapping[str, str]) -> dict[str, str]:
+    """Return the names of backends; those that several backends have are replaced by what the command line said."""
+    counts = Counter(names.values())
+    return {backend: name if counts[name] == 1 else backend for backend, name in names.items()}
+
+
+def names_of(wholes: Iterable[Whole]) -> dict[str, str]:
+    """Return what reports call the backends of these runs, each by another name."""
+    return distinct({backend: name for whole in wholes for backend, name in whole.names.items()})
 
 
 def put_together(folders: Sequence[Path], *, partial: bool = False) -> list[Whole]:

@@ -6,6 +6,7 @@ import base64
 import functools
 import json
 import math
+import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
@@ -44,6 +45,14 @@ def reproduction(case: Batch) -> str:
     )
 
 
+def script_text(case: Batch, *, full: bool = False) -> str:
+    """Return the short script of a case if it has one, and `full` is not set; otherwise the long one.
+
+    Raises OpconformError for a case of a standard without a library for scripts.
+    """
+    return (None if full else short_reproduction(case)) or reproduction(case)
+
+
 @functools.cache
 def _text(name: str) -> str:
     return (resources.files(__package__) / "scripts" / f"{name}.py.txt").read_text(encoding="utf-8")
@@ -51,6 +60,136 @@ def _text(name: str) -> str:
 
 def _docstring(text: str) -> str:
     return text.replace("\\", r"\\").replace('"""', r"\"\"\"")
+
+
+_FEW = 8  # elements of a bound that a short script writes out
+_PLAIN_TYPES = frozenset({"float16", "float32", "float64", "bool"}) | {
+    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+_ALSO = {1: "(x == inf)", 2: "(x == -inf)", 4: "np.isnan(x)", 8: "True", 16: "(x == 0)"}
+_SIGNS = {32: "np.signbit(x)", 64: "~np.signbit(x)"}
+"""What an element may be besides the numbers between its bounds, and the sign of a zero: by the bits of Flag."""
+
+_UNPACK = """
+
+def packed(kind, shape, content):
+    return np.frombuffer(zlib.decompress(base64.b64decode(content)), kind).reshape(shape)
+
+"""
+
+
+def short_reproduction(case: Batch) -> str | None:
+    """Return a script of 25 to 50 lines for a bug report: the model, its inputs, what is admitted, and an assertion.
+
+    None if the case needs more: other types than NumPy's, answers that are no tensors, tests of whole outputs, options
+    for which every answer is right, or another standard than ONNX.
+    """
+    options = case.expectation.options
+    fed = [*zip(case.program.feeds, case.tensors(), strict=True)] if _feeds_tensors(case) else None
+    if case.program.operator.standard != "onnx" or fed is None or not all(map(_is_plain, options)):
+        return None
+    from ..cases.onnx_model import onnx_bytes  # noqa: PLC0415 - importing onnx costs a fifth of a second
+
+    every = (bounds.flags for option in options for bounds in option.outputs)
+    flags = 0
+    for one in every:
+        flags |= 0 if one is None else int(np.bitwise_or.reduce(one, axis=None))
+    inputs = "".join(
+        f"    {literal(given.name)}: {_indented(_array(array, 3 * _FEW)).lstrip()},\n" for given, array in fed
+    )
+    written = {
+        "inputs": f"{{\n{inputs}}}" if inputs else "{}",
+        "admitted": _admitted_text([option for option in options if option.kind == "values"], flags),
+        "run": _run_text(options, flags),
+    }
+    text = "".join(written.values())
+    constants = ", ".join(name for name in ("inf", "nan") if re.search(rf"\b{name}\b", text))
+    return Template(_text("short")).substitute(
+        title=_docstring(f"{case.id}\n{node_text(case.program)}"),
+        model=_packed(onnx_bytes(case.program)),
+        constants=f"from math import {constants}\n" if constants else "",
+        packed=_UNPACK if "packed(" in text else "",
+        **written,
+    )
+
+
+def _feeds_tensors(case: Batch) -> bool:
+    return all(given.layout.kind == "tensor" and given.type in _PLAIN_TYPES for given in case.program.feeds)
+
+
+def _is_plain(option: Option) -> bool:
+    if option.kind != "values":
+        return option.kind == "rejected"
+    whole = option.exceptional or option.structure or option.checks
+    return not whole and all(b.type in _PLAIN_TYPES and b.spread is None for b in option.outputs)
+
+
+def _array(array: Array, most: int = _FEW) -> str:
+    """Return an array as Python source: its elements, or their bytes if there are more than `most`."""
+    kind, shape, elements = type_of(array), array.shape, _elements(array)
+    if isinstance(elements, str) or array.size > most:
+        return f"packed({literal(kind)}, {shape!r}, {literal(_packed(content(array)))})"
+    if not shape:
+        return f"np.array({literal(elements)[1:-1]}, {literal(kind)})"
+    return f"np.array({literal(elements, used=30)}, {literal(kind)}){f'.reshape{shape!r}' if len(shape) > 1 else ''}"
+
+
+def _admitted_text(options: Sequence[Option], flags: int) -> str:
+    """Return the assignment of what is admitted: for each option and output its type, bounds and, if any, flags."""
+    if not options:
+        return ""
+    several = "one of these" if len(options) > 1 else "this"
+    also = ", and what it may be besides, as bits" if flags else ""
+    lines = [
+        f"# The standard admits {several}: of each output the type, and of each element from, to (None: equal){also}."
+    ]
+    lines.append("ADMITTED = [")
+    for option in options:
+        labels = ", ".join(f"{silence}={answer}" for silence, answer in option.labels)
+        comment = f"  # {labels}" if labels else ""
+        wants = [_want(bounds, flags) for bounds in option.outputs]
+        line = f"    [{', '.join(wants)}],{comment}"
+        own = [f"    [{comment}", *(_indented(_indented(f"{want},")) for want in wants), "    ],"]
+        lines += [line] if len(line) <= _WIDTH and "\n" not in line else own
+    return "\n".join([*lines, "]", ""])
+
+
+def _want(bounds: Bounds, flags: int) -> str:
+    """Return a tuple of an output's type, lower bounds, upper bounds and, if there are any, flags."""
+    exact = content(bounds.lower) == content(bounds.upper)
+    upper = "None" if exact else _array(bounds.upper[0, ...])
+    parts = [literal(bounds.type), _array(bounds.lower[0, ...]), upper]
+    if flags:
+        parts.append("0" if bounds.flags is None else _array(bounds.flags[0, ...]))
+    line = f"({', '.join(parts)})"
+    if len(line) <= _WIDTH - 2 * len(_INDENT) and "\n" not in line:
+        return line
+    return "\n".join(["(", *(_indented(f"{part},") for part in parts), ")"])
+
+
+_WIDTH = 120
+
+
+def _run_text(options: Sequence[Option], flags: int) -> str:
+    """Return the rest of a short script: the run, and the assertion about its answer or refusal."""
+    model, run = "zlib.decompress(base64.b64decode(MODEL))", "answers = session.run(None, INPUTS)"
+    lines = [f'session = ort.InferenceSession({model}, options, providers=["CPUExecutionProvider"])', run]
+    judged = [option for option in options if option.kind == "values"]
+    if len(judged) < len(options) or not options:
+        why = "the standard lets it" if options else "the input is invalid"
+        lines = ["try:", *map(_indented, lines), "except Exception as error:"]
+        lines.append(f'    sys.exit(print(f"refused ({why}): {{error}}"))  # no code: 0')
+    lines.append('print("got", *answers, sep="\\n")')
+    if not judged:
+        return "\n".join([*lines, 'assert not answers, "a refusal was expected"'])
+    also = "".join(f" | (also & {bit} > 0) & {test}" for bit, test in _ALSO.items() if flags & bit)
+    signs = "".join(f" & ((also & {bit} == 0) | {test})" for bit, test in _SIGNS.items() if flags & bit)
+    right = f"((low <= x) & (x <= high){also})" if also else "(low <= x) & (x <= high)"
+    lines += ["", "", f"def admits(got, kind, low, high{', also' if flags else ''}):"]
+    lines.append("    x, high = got.astype(low.dtype), low if high is None else high")
+    lines.append(f"    return got.dtype == kind and got.shape == low.shape and ({right}{signs}).all()")
+    lines += ["", "", "found = [all(admits(got, *want) for got, want in zip(answers, option)) for option in ADMITTED]"]
+    return "\n".join([*lines, 'assert any(found), f"not admitted; want {ADMITTED}"'])
 
 
 # The standards' parts

@@ -108,8 +108,9 @@ class Tables:
         folders: Iterable[Path],
         partial: bool,
         unfinished: Iterable[Path] = (),
+        names: Mapping[str, str] | None = None,
     ) -> Summary:
-        """Return the summary; the last four arguments are fields of `Summary`."""
+        """Return the summary; the last five arguments are fields of `Summary`."""
         return Summary(
             self.tally,
             self.behaviours,
@@ -124,6 +125,7 @@ class Tables:
             arithmetic=self.arithmetic,
             partial=partial,
             unfinished=[*map(str, unfinished)],
+            names=names or {},
         )
 
 

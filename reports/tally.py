@@ -196,8 +196,11 @@ class Tally:
 
 def _order(group: Group) -> tuple[list[tuple[int, str]], str]:
     """Return the sort key of groups: numbers in an operator version count as numbers, so that 8 comes before 13."""
-    parts = re.split(r"(\d+)", group.operator_version)
-    return [(int(p), "") if p.isdigit() else (-1, p) for p in parts], group.types
+    return _natural(group.operator_version), group.types
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
 
 
 def _invalid(result: Result) -> tuple[str, ...]:
@@ -359,6 +362,17 @@ class FailureGroup:
         return f"in {len(operators):,} operators: {', '.join(operators)}"
 
 
+@dataclass(frozen=True)
+class FailingOperator:
+    """An operator (`onnx/Div`) with failures: their number, the worst outcome, versions, and the number by backend."""
+
+    operator: str
+    count: int
+    worst: Outcome
+    versions: tuple[str, ...]
+    backends: Mapping[str, int]
+
+
 _Kind: TypeAlias = tuple[str, ...]
 _KINDS = 200
 WORST: Sequence[Outcome] = (
@@ -417,6 +431,28 @@ class Failures:
         """Return all kinds, worst outcomes first: of each backend and outcome the most frequent, then the next."""
         ranked = sorted(self._first, key=lambda kind: (_badness(self._first[kind]), -self._counts[kind].total()))
         return [self._group(kind) for kind in _in_turn(ranked, lambda kind: kind[:2])]
+
+    def operators(self) -> list[FailingOperator]:
+        """Return the operators that fail, worst outcomes first, then by the number of failures."""
+        counts: dict[str, Counter[tuple[str, str]]] = {}  # by version and backend
+        worst: dict[str, Result] = {}
+        for kind, by_version in self._counts.items():
+            first = self._first[kind]
+            for operator_version, count in by_version.items():
+                operator, version = split_version(operator_version)
+                counts.setdefault(operator, Counter())[version, first.backend] += count
+                worst[operator] = min(worst.get(operator, first), first, key=_badness)
+        found = [
+            FailingOperator(
+                operator,
+                told.total(),
+                worst[operator].outcome,
+                tuple(sorted({version for version, _ in told}, key=_natural)),
+                {backend: sum(n for (_, b), n in told.items() if b == backend) for _, backend in sorted(told)},
+            )
+            for operator, told in counts.items()
+        ]
+        return sorted(found, key=lambda one: (_badness(worst[one.operator]), -one.count, one.operator))
 
     def _group(self, kind: _Kind) -> FailureGroup:
         return FailureGroup(self._first[kind], self._counts[kind].total(), tuple(self._counts[kind]))

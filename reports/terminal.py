@@ -1,4 +1,4 @@
-"""The summary of a run in a terminal: figures, silences, and failures with the next steps; short or complete."""
+"""The summary of a run in a terminal: figures, silences, and failures with the next steps; one screen, or all of it."""
 
 from __future__ import annotations
 
@@ -17,23 +17,34 @@ from rich.table import Table
 from rich.text import Text
 
 from ..cases.ids import operator_version_of, split_version
-from ..cases.results import Result
+from ..cases.results import Outcome, Result
+from ..cases.short import known_short_id
 from .arithmetic import ArithmeticTables, print_arithmetic
 from .tally import NOTHING_JUDGED, Behaviours, ChosenOptions, FailureGroup, Failures, Figures, Tally
-from .text import NOTHING, counted, first_line, percent, printable, reproduce_line
+from .text import NOTHING, WIDE, counted, first_line, percent, printable, reproduce_line
 
 ClauseText = Callable[[str, str], str | None]
 """Returns a clause's text by operator version and clause id."""
 
-Detail: TypeAlias = Literal["figures", "brief", "all"]
-"""How much of a summary is printed: no failures, the worst ones on one screen, or everything."""
+Section: TypeAlias = Literal["kinds", "operators", "statistics"]
+"""A long part of a summary: every kind of failure, figures by operator version, or silences and accuracy."""
+SECTIONS: frozenset[Section] = frozenset({"kinds", "operators", "statistics"})
+
+Detail: TypeAlias = Literal["figures", "brief"] | frozenset[Section]
+"""How much of a summary is printed: no failures, one screen, or these sections in full."""
 
 _DETAIL_LINES = 8
 _DETAIL_LENGTH = 1000
+_BRIEF_LENGTH = 240
 _SCREEN = 40
+_MORE_FIGURES = 3  # lines
 _WORST = 3
-_FORMS = ((_WORST, 2, True), (_WORST, 2, False), (_WORST, 1, False), (_WORST, 0, False), (2, 0, False), (1, 0, False))
-"""Forms of failures in the brief summary; the first that fits is used: kinds, lines of detail, whole titles."""
+_OPERATORS = 10
+_FORMS = (
+    *((_OPERATORS, _WORST, 2, True), (_OPERATORS, _WORST, 1, True), (_OPERATORS, _WORST, 1, False)),
+    *((5, _WORST, 1, False), (3, _WORST, 1, False), (3, 2, 1, False), (3, 1, 1, False)),
+)
+"""Forms of the brief summary, the first that fits is used: operators, kinds, lines of a message, whether clauses."""
 _PROBLEMS = 5
 _RESUME = ("opconform", "run", "--resume")
 _ENDINGS: Mapping[int, tuple[str, str]] = {
@@ -51,7 +62,8 @@ class Summary:
 
     `versions` has the version of each backend. `declared`: arithmetic was declared, which adds its figure. `problems`
     are the waivers' problems. `seconds` is the run's duration, `folders` are the results folders. `partial`: `report`
-    needs --partial for them. `unfinished` lists the folders that `run --resume` finishes.
+    needs --partial for them. `unfinished` lists the folders that `run --resume` finishes. `short` returns a case's
+    short id, or the long one if it has none. `names` has what reports call a backend, if not as the command line does.
     """
 
     tally: Tally
@@ -67,10 +79,16 @@ class Summary:
     arithmetic: ArithmeticTables = field(default_factory=ArithmeticTables)
     partial: bool = False
     unfinished: Sequence[str] = ()
+    short: Callable[[str], str] = known_short_id
+    names: Mapping[str, str] = field(default_factory=dict)
 
-    def backend(self, name: str) -> str:
+    def name(self, backend: str) -> str:
+        """Return what reports call a backend."""
+        return printable(self.names.get(backend, backend))
+
+    def backend(self, backend: str) -> str:
         """Return a backend's name with its version."""
-        return printable(f"{name} {self.versions[name]}" if self.versions.get(name) else name)
+        return " ".join(filter(None, (self.name(backend), printable(self.versions.get(backend, "")))))
 
 
 @dataclass(frozen=True)
@@ -82,24 +100,63 @@ class _Shared:
 
 
 def print_summary(console: Console, summary: Summary, detail: Detail = "brief") -> None:
-    """Print failures first and figures last, because a terminal shows the end.
+    """Print the verdict, the operators that fail, and the worst kinds of failures, on one screen.
 
-    In the brief form one backend's summary has at most 40 lines.
+    That are at most 40 lines for one backend, and as many more as the figures of several backends need. With sections,
+    print these in full, and the verdict last, because a terminal shows the end.
     """
     shared = _shared(summary.failures.worst())
-    if detail == "all":
-        _print_failures(console, summary, shared, _Look(_DETAIL_LINES))
-        _print_sections(console, summary)
-    rest = partial(_print_rest, summary=summary, detail=detail)
-    if detail == "brief":
-        room = _SCREEN - _height(console, rest)
-        for kinds, lines, whole in _FORMS:
-            look = _Look(lines, brief=True, whole=whole)
-            draw = partial(_print_failures, summary=summary, shared=shared[:kinds], look=look)
-            if _height(console, draw) <= room:
-                draw(console)
-                break
-    rest(console)
+    if isinstance(detail, frozenset):
+        if "kinds" in detail:
+            _print_failures(console, summary, shared, _Look(_DETAIL_LINES))
+        if "statistics" in detail:
+            _print_sections(console, summary)
+    if detail != "brief":
+        _print_figures(console, summary, by_operator="operators" in detail)
+        _print_verdict(console, summary)
+        _print_ending(console, summary, detail)
+        return
+    backends = len(summary.tally.backends)
+    room = _SCREEN + (backends + _MORE_FIGURES if backends > 1 else 0)
+    forms = (partial(_print_screen, summary=summary, shared=shared, form=form) for form in _FORMS)
+    fitting = (draw for draw in forms if _height(console, draw) <= room)
+    next(fitting, partial(_print_screen, summary=summary, shared=shared, form=_FORMS[-1]))(console)
+
+
+def _print_screen(
+    console: Console, summary: Summary, shared: Sequence[_Shared], form: tuple[int, int, int, bool]
+) -> None:
+    operators, kinds, lines, clauses = form
+    _print_verdict(console, summary)
+    _print_figures(console, summary, by_operator=False)
+    if shared:
+        _print_operators(console, summary, operators)
+        console.print()
+        _print_failures(console, summary, shared[:kinds], _Look(lines, brief=True, clauses=clauses))
+    _print_ending(console, summary, "brief")
+
+
+def _print_operators(console: Console, summary: Summary, most: int) -> None:
+    """Print the operators that fail, the worst outcome first, each in a line."""
+    found = summary.failures.operators()
+    several = len(summary.tally.backends) > 1
+    rows = [("operator", "failures", "worst", *(["backends"] if several else []), "versions")]
+    for one in found[:most]:
+        backends = (
+            ", ".join(f"{summary.name(name)} {count:,}" for name, count in one.backends.items()) if several else ""
+        )
+        told = (printable(one.operator), f"{one.count:,}", str(one.worst))
+        rows.append((*told, *([backends] if several else []), ", ".join(one.versions)))
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for number, (operator, count, *others) in enumerate(rows):
+        cells = [f"{operator:<{wide[0]}}", f"{count:>{wide[1]}}", *map(str.ljust, others, wide[2:])]
+        line = "  ".join(cells).rstrip()
+        line = _cut(line, console.width - 1) if console.is_terminal else line
+        console.print(Text(line, "" if number else "dim"), soft_wrap=True)
+    if len(found) > most:
+        rest = found[most:]
+        more = f"and {counted(len(rest), 'more operator')} with {counted(sum(r.count for r in rest), 'failure')}"
+        console.print(Text(more, "dim"))
 
 
 def _height(console: Console, draw: Callable[[Console], None]) -> int:
@@ -127,11 +184,11 @@ def _shared(groups: Iterable[FailureGroup]) -> list[_Shared]:
 
 @dataclass(frozen=True)
 class _Look:
-    """How a failure is printed: number of detail lines, whether lines are cut, and whether the title has the case."""
+    """How a failure is printed: number of lines of its message, whether text is cut, and whether it has the clause."""
 
     lines: int
     brief: bool = False
-    whole: bool = True
+    clauses: bool = True
 
 
 def _print_failures(console: Console, summary: Summary, shared: Sequence[_Shared], look: _Look) -> None:
@@ -154,15 +211,13 @@ def _section(console: Console, summary: Summary, backend: str, title: str = "") 
     print_arithmetic(console, summary.arithmetic, backend, title)
 
 
-def _print_rest(console: Console, summary: Summary, detail: Detail) -> None:
-    """Print figures and the verdict."""
+def _print_figures(console: Console, summary: Summary, *, by_operator: bool) -> None:
     if len(summary.tally.backends) > 1:
-        print_backends(console, summary, by_operator=detail == "all")
+        print_backends(console, summary, by_operator=by_operator)
         console.print()
     else:
         for backend in summary.tally.backends:
-            print_figures(console, summary, backend, by_operator=detail == "all")
-    _print_ending(console, summary, detail)
+            print_figures(console, summary, backend, by_operator=by_operator)
 
 
 def print_silences(console: Console, summary: Summary, backend: str, title: str) -> None:
@@ -200,51 +255,65 @@ def print_figures(console: Console, summary: Summary, backend: str, *, by_operat
 
 
 def _print_failure(console: Console, summary: Summary, shared: _Shared, look: _Look) -> None:
-    """Print a kind of failures; lines that are not for copying are cut if the look is brief."""
+    """Print a kind of failures: its first case, the message, the clause, and how to reproduce it."""
     alike, result = shared.group, shared.group.first
-    name = result.case if look.whole else operator_version_of(result.case)
-    title = Text().append(str(result.outcome), "bold red").append(f"  {printable(name)}", "bold")
-    _line(console, title.append(f"  on {' and '.join(map(summary.backend, shared.backends))}"), copied=True)
-    if look.lines and (clause := _clause_line(result, summary.clause_text)):
-        _line(console, clause, indent=2, cut=look.brief)
-    for line in _detail_lines(result.detail or "", look) if look.lines else ():
-        _line(console, Text(line), indent=2, cut=look.brief)
-    _line(console, Text(f"  reproduce: {reproduce_line(result)}"), copied=True)
+    on = f"  on {' and '.join(map(summary.backend, shared.backends))}"
+    case = printable(result.case)
+    if not _fits(console, f"{result.outcome}  {case}{on}"):
+        case = printable(summary.short(result.case))
+    title = Text().append(str(result.outcome), "bold red").append(f"  {case}", "bold")
+    _line(console, title.append(on), copied=True)
+    message = [Text(line) for line in _detail_lines(result.detail or "", look)]
+    clause = _clause_line(result, summary.clause_text, look) if look.clauses else None
+    for line in filter(None, [*message, clause] if look.brief else [clause, *message]):
+        _line(console, line, indent=2)
+    reproduce = f"  reproduce: {reproduce_line(result)}"
+    if not _fits(console, reproduce):
+        reproduce = f"  reproduce: {reproduce_line(result, summary.short)}"
+    _line(console, Text(reproduce), copied=True)
     if alike.count > 1:
-        more = ", ".join(filter(None, (f"and {alike.count - 1:,} more like it", printable(alike.where))))
-        _line(console, Text(more, "dim"), indent=2, cut=look.brief)
+        where = _cut(printable(alike.where), _BRIEF_LENGTH // 2) if look.brief else printable(alike.where)
+        _line(console, Text(", ".join(filter(None, (f"and {alike.count - 1:,} more like it", where))), "dim"), indent=2)
 
 
-def _line(console: Console, text: Text, *, indent: int = 0, copied: bool = False, cut: bool = False) -> None:
-    """Print a line with its indent, wrapped or cut in a terminal.
+def _fits(console: Console, line: str) -> bool:
+    """Return whether a line needs no second row; in a file, whether it is of a bearable length."""
+    return cell_len(line) <= (console.width if console.is_terminal else WIDE)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}…"
+
+
+def _line(console: Console, text: Text, *, indent: int = 0, copied: bool = False) -> None:
+    """Print a line with its indent, wrapped in a terminal.
 
     Lines to copy, and lines in a file, are never broken.
     """
     if copied or not console.is_terminal:
         console.print(Text(" " * indent).append_text(text), soft_wrap=True)
-    elif cut:
-        console.print(Text(" " * indent).append_text(text), no_wrap=True, overflow="ellipsis", crop=True)
     else:
         console.print(Padding(text, (0, 0, 0, indent), expand=False))
 
 
-def _clause_line(result: Result, clause_text: ClauseText) -> Text | None:
+def _clause_line(result: Result, clause_text: ClauseText, look: _Look) -> Text | None:
     """Return the first clause that a case tests (an edge case's subject), and the names of the others."""
-    if not result.clauses:
+    if not result.clauses or result.outcome in (Outcome.CRASH, Outcome.TIMEOUT):  # which break no clause
         return None
     names = [printable(clause.rpartition("#")[2]) for clause in result.clauses]
-    text = clause_text(operator_version_of(result.case), result.clauses[0])
-    line = Text(f"clause {names[0]}{f': {printable(text)}' if text else ''}")
-    return line.append(f" (also {', '.join(names[1:])})", "dim") if names[1:] else line
+    text = printable(clause_text(operator_version_of(result.case), result.clauses[0]) or "")
+    text = _cut(text, _BRIEF_LENGTH // 2) if look.brief else text
+    line = Text(f"clause {names[0]}{f': {text}' if text else ''}")
+    return line.append(f" (also {', '.join(names[1:])})", "dim") if names[1:] and not look.brief else line
 
 
 def _detail_lines(detail: str, look: _Look) -> list[str]:
     """Return the beginning of a detail, each line safe to show."""
-    cut = f"{detail[:_DETAIL_LENGTH]}…" if len(detail) > _DETAIL_LENGTH else detail
-    lines = printable(cut).splitlines()
+    lines = printable(_cut(detail, _DETAIL_LENGTH)).splitlines()
+    if look.brief:
+        return [_cut(line, _BRIEF_LENGTH) for line in lines[: look.lines]]
     more = len(lines) - look.lines
-    note = [f"… {counted(more, 'more line')} in results.jsonl"] if more > 0 and not look.brief else []
-    return lines[: look.lines] + note
+    return lines[: look.lines] + ([f"… {counted(more, 'more line')} in results.jsonl"] if more > 0 else [])
 
 
 def _overall(figures: Figures, declared: bool) -> Table:
@@ -328,23 +397,7 @@ def _print_difference(console: Console, taken: ChosenOptions) -> None:
         _line(console, Text(told), copied=True)
 
 
-def _print_ending(console: Console, summary: Summary, detail: Detail) -> None:
-    most = None if detail == "all" else _PROBLEMS
-    problems, suspensions = summary.problems[:most], summary.tally.suspensions
-    for problem in problems:
-        _line(console, Text(printable(problem), "red"), cut=detail == "brief")
-    if len(problems) < len(summary.problems):
-        console.print(Text(f"and {counted(len(summary.problems) - len(problems), 'more problem')}", "red"))
-    if detail != "all" and len(suspensions) > 1:
-        told = f"suspended: {counted(suspensions.total(), 'result')}, for {len(suspensions)} reasons"
-        console.print(Text(told), soft_wrap=True)
-    else:
-        for reason, count in suspensions.items():
-            _line(console, Text(f"suspended: {counted(count, 'result')}, {printable(reason)}"), cut=detail == "brief")
-    for backend, refusal in summary.tally.refusals.items():
-        if not summary.tally.figures(backend).judged and refusal:
-            told = f"{summary.backend(backend)} supports none of its cases; its message for the first one: "
-            _line(console, Text(told + printable(first_line(refusal)), "red"))
+def _print_verdict(console: Console, summary: Summary) -> None:
     words, style = ending(summary)
     failures = f"{counted(summary.failures.count, 'failure')} of {counted(summary.failures.kinds, 'kind')} in "
     told = (failures if summary.failures.count else "") + counted(summary.tally.figures().cases, "result")
@@ -352,14 +405,42 @@ def _print_ending(console: Console, summary: Summary, detail: Detail) -> None:
     told += f" of {counted(len(versions), 'operator version')}" if versions else ""
     took = f" in {summary.seconds:,.1f} s" if summary.seconds is not None else ""
     console.print(Text().append(words, f"bold {style}").append(f": {told}{took}"), soft_wrap=True)
-    if summary.folders:
-        console.print(Text(f"results: {printable(', '.join(summary.folders))}"), soft_wrap=True)
-        for folder in summary.unfinished[:_WORST]:
-            console.print(Text(f"finish it: {printable(shlex.join([*_RESUME, folder]))}"), soft_wrap=True)
-        if detail != "all":
-            partial = ["--partial"] if summary.partial else []
-            again = printable(shlex.join(["opconform", "report", *summary.folders, *partial, "--verbose"]))
-            console.print(Text(f"all of it: {again}"), soft_wrap=True)
+
+
+def _print_problems(console: Console, summary: Summary, *, brief: bool) -> None:
+    """Print what is wrong apart from the cases, what is suspended, and why nothing could be judged."""
+    problems, suspensions = summary.problems[: _PROBLEMS if brief else None], summary.tally.suspensions
+    for problem in map(printable, problems):
+        _line(console, Text(_cut(problem, _BRIEF_LENGTH) if brief else problem, "red"))
+    if len(problems) < len(summary.problems):
+        console.print(Text(f"and {counted(len(summary.problems) - len(problems), 'more problem')}", "red"))
+    if brief and len(suspensions) > 1:
+        told = f"suspended: {counted(suspensions.total(), 'result')}, for {len(suspensions)} reasons"
+        console.print(Text(told), soft_wrap=True)
+    else:
+        for reason, count in suspensions.items():
+            _line(console, Text(f"suspended: {counted(count, 'result')}, {printable(reason)}"))
+    for backend, refusal in summary.tally.refusals.items():
+        if not summary.tally.figures(backend).judged and refusal:
+            told = f"{summary.backend(backend)} supports none of its cases; its message for the first one: "
+            _line(console, Text(told + printable(first_line(refusal)), "red"))
+
+
+def _print_ending(console: Console, summary: Summary, detail: Detail) -> None:
+    """Print problems and suspensions, then where the results are and the commands that show more."""
+    _print_problems(console, summary, brief=not isinstance(detail, frozenset))
+    if not summary.folders:
+        return
+    console.print(Text(f"results: {printable(', '.join(summary.folders))}"), soft_wrap=True)
+    for folder in summary.unfinished[:_WORST]:
+        console.print(Text(f"finish it: {printable(shlex.join([*_RESUME, folder]))}"), soft_wrap=True)
+    if detail == "brief":
+        report = ["opconform", "report", *summary.folders, *(["--partial"] if summary.partial else [])]
+        more = {"kinds": ["--kinds"] if summary.failures.count else [], "site": ["--html", "site"]}
+        for name, options in more.items():
+            if options:
+                again = f"{f'{name}:':<8} {printable(shlex.join([*report, *options]))}"
+                console.print(Text(again), soft_wrap=True)
 
 
 def ending(summary: Summary) -> tuple[str, str]:
@@ -425,14 +506,14 @@ def print_backends(console: Console, summary: Summary, *, by_operator: bool) -> 
     rows = [*_figure_rows(summary, backends)]
     if by_operator:
         rows += _operator_rows(tally, {backend: figures[backend] for backend in backends})
-    names = [printable(name) for name in backends]
+    names = [summary.name(backend) for backend in backends]
     headers, gap = _layout(console.width, names, rows)
     told = f"{len(tally.backends)} backends: {counted(tally.figures().cases, 'result')}"
     console.print(Text(told, "bold"), soft_wrap=True)
     numbers = dict(zip(backends, headers, strict=True)) if headers != names else {}
     for backend in tally.backends:
         number = f"{numbers.get(backend, ''):>{len(headers[-1])}}  " if numbers else ""
-        same = f"as {printable(twins[backend])}" if backend in twins else _outcomes(tally.figures(backend))
+        same = f"as {summary.name(twins[backend])}" if backend in twins else _outcomes(tally.figures(backend))
         line = Text(f"  {number}{summary.backend(backend)}: ").append(same or "no results", "dim")
         console.print(line, soft_wrap=True)
     for columns in _blocks(console.width, headers, rows, gap):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -95,27 +95,28 @@ _DEATHS, _DETAIL, _LONGEST_COMMAND = 5, 160, 2000
 _OF_FILES = re.compile(r"[/;]from=")
 """What the ids of cases from folders in ONNX's layout have; see cases/foreign.py."""
 _SCRIPTED = {
-    "onnxruntime": "python",
-    "onnxruntime-noopt": "python - --noopt",
-    "openvino": "python",
-    "openvino-evaluate": "python - --evaluate",
-    "onednn": "python",
+    "onnxruntime": "| python",
+    "onnxruntime-noopt": "--full | python - --noopt",
+    "openvino": "| python",
+    "openvino-evaluate": "| python - --evaluate",
+    "onednn": "| python",
 }
 """The command that runs a case's script, for the backends whose library it uses."""
 
 
-def reproduce_line(result: Result) -> str:
+def reproduce_line(result: Result, named: Callable[[str], str] = str) -> str:
     """Return a command that runs the case against the backend again, if possible with only its own library.
 
-    If a run changed the answer of the case before it, both cases run. A case that a file alone holds needs its folder.
+    `named` returns a case's name in the command, such as its short id; the default is its id. If a run changed the
+    answer of the case before it, both cases run. A case that a file alone holds needs its folder.
     """
-    case = shell_quoted(printable(result.case))
+    case = shell_quoted(printable(named(result.case)))
     if _OF_FILES.search(result.case):
         return f"opconform run {shlex.quote(printable(result.backend))} --corpus DIR --select {case}"
     if result.backend in _SCRIPTED and result.reason not in SIDE_EFFECTS:
-        return f"opconform show --script {case} | {_SCRIPTED[result.backend]}"
+        return f"opconform show --script {case} {_SCRIPTED[result.backend]}"
     before = _BEFORE.findall(result.detail or "") if result.reason == "answer-changed" else []
-    cases = [*(shell_quoted(printable(text)) for text in before), case]
+    cases = [*(shell_quoted(printable(named(text))) for text in before), case]
     return " --select ".join([f"opconform run {shlex.quote(printable(result.backend))}", *cases])
 
 

@@ -442,6 +442,7 @@ class Command:
         except (OSError, Breach) as error:
             shown = "`opconform check-runner` shows what it writes to stderr"
             raise OpconformError(f"{backend}: cannot be started: {error}; {shown}") from error
+        self.own_name = self._hello.name
         self.standards: tuple[str, ...] = self._hello.standards
         self._files = SharedFiles() if self._hello.files else None
         self._drop: list[int] = []

@@ -30,6 +30,7 @@ _VERSION = re.compile(r"\d+(\.\d+)*([-._+]?[a-z]\w*)*")
 _MADE = "opconform.json"
 """The file that marks an environment as complete."""
 _NO_WHEEL = re.compile(r"No matching distribution found|Could not find a version|No solution found|has no wheels")
+_LISTED = re.compile(r"\(from versions: ([^)]*)\)")
 _SHOWN = 400
 
 
@@ -232,11 +233,25 @@ def _make(folder: Path, python: Path, minor: int, wanted: Sequence[str]) -> str 
         if done.returncode:
             shutil.rmtree(folder, ignore_errors=True)
             words = _last_words(done)
+            if number and (newest := _newest_below(wanted[0], done.stderr)):
+                raise OpconformError(f"{wanted[0]}: no such release; the newest is {newest}")
             if number == 0 or _NO_WHEEL.search(done.stderr):
                 return words
             raise OpconformError(f"{wanted[0]}: cannot be installed: {words}")
     (folder / _MADE).write_text(json.dumps({"requirements": list(wanted)}) + "\n", encoding="utf-8")
     return None
+
+
+def _newest_below(requirement: str, words: str) -> str | None:
+    """Return the newest release if all are older than the required one, as pip tells them, or lists them for uv."""
+    package, _, version = requirement.partition("==")
+    listed = _LISTED.search(words)
+    found = [one.strip() for one in listed[1].split(",")] if listed else []
+    if not found and "no version of" in words:
+        with contextlib.suppress(OpconformError):
+            found = releases(package)
+    final = sorted((one for one in found if re.fullmatch(r"[\d.]+", one)), key=release_of)
+    return final[-1] if final and release_of(final[-1]) < release_of(version) else None
 
 
 def _last_words(done: subprocess.CompletedProcess[str]) -> str:

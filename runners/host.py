@@ -103,12 +103,16 @@ class Request:
 
 
 class About(msgspec.Struct, frozen=True, tag="about"):
-    """A backend's description of itself after it is opened; `claims` is what it promises to support, if anything."""
+    """A backend's description of itself after it is opened.
+
+    `claims` is what it promises to support, if anything; `name` is its own name, empty if it could not be asked.
+    """
 
     version: str
     standards: tuple[str, ...] = ()
     facts: Mapping[str, str] = {}
     claims: Claims | None = None
+    name: str = ""
 
 
 class _Tensor(msgspec.Struct, frozen=True, array_like=True):
@@ -255,7 +259,9 @@ class Host:
         facts = self.runner.describe() if isinstance(self.runner, Describes) else {}
         told = {_utf8(str(name)): _utf8(str(fact)) for name, fact in facts.items()}
         claims = self.runner.claims() if isinstance(self.runner, Promises) else None
-        return About(_utf8(str(self.runner.version())), tuple(map(_utf8, self.runner.standards)), told, claims)
+        standards = tuple(map(_utf8, self.runner.standards))
+        name = _utf8(str(getattr(self.runner, "own_name", self.runner.name)))
+        return About(_utf8(str(self.runner.version())), standards, told, claims, name)
 
     def _answer(self, request: Request, index: int, begin: Begin) -> _Answer | _Refused:
         given, self._given = self._given, None

@@ -99,6 +99,8 @@ _OWN_FORMS: Mapping[Scheme, str] = {
     "onnx-backend": "onnx-backend:package.module[:Class]",
     "cmd": "cmd:./program args",
 }
+OWN: frozenset[Scheme] = frozenset(_OWN_FORMS)
+"""The schemes of users' own backends; reports call these by the names that they have given themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ class KnownBackend:
 
     `standards` is empty for plug-ins, which only report them when opened. `install` is the command that installs a
     built-in one's library. `version` is the version of the library's or the plug-in's package, None if it is unknown
-    before it is opened. `found`: how it was found.
+    before it is opened. `found`: how it was found. `lacks` says what else is missing on this machine, None if nothing.
     """
 
     name: str
@@ -136,6 +138,7 @@ class KnownBackend:
     install: str | None = None
     version: str | None = None
     found: Literal["built-in", "extra", "entry point", "environment"] = "built-in"
+    lacks: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +290,7 @@ def known_backends() -> list[KnownBackend]:
             built_in.install,
             _version_of(packages.get(built_in.library, ())),
             "built-in" if built_in.library == "onnx" else "extra",
+            _lacking(built_in, packages),
         )
         for name, built_in in _BUILT_INS.items()
     ]
@@ -299,6 +303,25 @@ def known_backends() -> list[KnownBackend]:
         of = entry.dist.version if entry.dist else None
         found.append(KnownBackend(name, (), _origin(entry), installed=True, version=of, found="entry point"))
     return sorted(found, key=lambda known: known.name)
+
+
+def _lacking(built_in: _BuiltIn, packages: Mapping[str, Sequence[str]]) -> str | None:
+    """Return what a backend for a CUDA device lacks besides its library: the package with the provider, or a device."""
+    if not built_in.target.startswith("cuda:") or not _is_installed(built_in.library):
+        return None
+    wanted = built_in.requirement or built_in.library
+    having = packages.get(built_in.library, ())
+    if wanted not in having:
+        return (
+            f"{', '.join(having)} has no CUDA provider: pip install {wanted} in its place, on a machine with a device"
+        )
+    from .cuda import NoDevice, first_device  # noqa: PLC0415 - only where it is asked for
+
+    try:
+        first_device()
+    except NoDevice as error:
+        return str(error)
+    return None
 
 
 def _version_of(distributions: Sequence[str]) -> str | None:

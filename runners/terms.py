@@ -25,6 +25,7 @@ from ..cases.ids import CaseId, Glob, operator_version_of, parse_id, part_size
 from ..cases.program import NO_VERSION
 from ..cases.results import Outcome, Result
 from ..cases.runner import Claims
+from ..cases.short import long_id
 from ..specs.model import ShapeWord, Spec, expand
 from ..specs.reading import (
     Document,
@@ -514,7 +515,11 @@ def load_waivers(path: Path | str, operator_versions: Collection[str] = ()) -> W
     problems = Problems(document)
     found = []
     for index, text in enumerate(parsed(WaiversText, document).root):
-        glob = Glob(text.case)
+        try:
+            glob = Glob(long_id(text.case))
+        except CaseIdError as error:
+            problems.add((index, "case"), str(error))
+            continue
         named = glob.operator_version
         if named and operator_versions and named not in operator_versions:
             message = f"no operator version is called {named!r}{did_you_mean(named, operator_versions)}"

@@ -1,8 +1,10 @@
 // Reads a corpus of opconform (format npz, in a folder) and judges a backend by its bounds. It only needs C++17:
-//     g++ -std=c++17 -O2 -o judge read_corpus.cpp my_backend.cpp && ./judge CORPUS
+//     g++ -std=c++17 -O2 -o judge read_corpus.cpp my_backend.cpp && ./judge CORPUS [PROFILE]
 // my_backend.cpp has the function answer() of corpus.hpp, as toy_mean.cpp does. Prints an outcome and an id for every
-// case; `skipped` if it is not judged here: text, complex numbers, sequences, tests of whole outputs. Exits 1 if an
-// answer or a refusal is wrong, 2 if the corpus cannot be read. For little-endian machines.
+// case, and below a wrong answer what it got and wants; `skipped` if it is not judged here: text, complex numbers,
+// sequences, tests of whole outputs. PROFILE lists what the backend supports, the beginning of case ids in each line:
+// onnx/Relu-14 or onnx/Relu-14/float32. What it refuses beyond that is `unsupported`, which is no failure.
+// Exits 1 if an answer or a refusal is wrong, 2 if a file cannot be read. For little-endian machines.
 #include "corpus.hpp"
 
 #include <stdint.h>
@@ -11,6 +13,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
@@ -147,11 +150,46 @@ static const Tensor* part(const Case& one, size_t option, const char* name, size
     return found == one.tensors.end() ? nullptr : &found->second;
 }
 
+static string listed(const std::vector<size_t>& numbers) {
+    string text;
+    for (size_t one : numbers) text += (text.empty() ? "" : ", ") + std::to_string(one);
+    return "[" + text + "]";
+}
+
+// An element as text: 64-bit integers exactly, others as the shortest number of 17 digits that says all.
+static string text_of(const Tensor& tensor, size_t place) {
+    const string descr = type_of(tensor.type).descr;
+    if (descr == "<i8") return std::to_string(load<int64_t>(tensor.bytes, place * 8));
+    if (descr == "<u8") return std::to_string(load<uint64_t>(tensor.bytes, place * 8));
+    std::ostringstream text;
+    text.precision(descr == "<f8" ? 17 : 9);
+    text << number(tensor, place);
+    return text.str();
+}
+
+// What an element is and has to be, for people.
+static string told(const Tensor& x, const Tensor& lower, const Tensor& upper, size_t place, int flag) {
+    std::vector<size_t> index(x.shape.size());
+    for (size_t axis = index.size(), rest = place; axis-- > 0; rest /= x.shape[axis]) index[axis] = rest % x.shape[axis];
+    string low = text_of(lower, place), high = text_of(upper, place);
+    string want = std::isnan(number(lower, place)) ? "" : low == high ? low + " exactly" : "[" + low + ", " + high + "]";
+    const std::pair<int, const char*> more[] = {{1, "inf"}, {2, "-inf"}, {4, "nan"}, {16, "0"}};
+    for (auto& [bit, name] : more) if (flag & bit) want += (want.empty() ? "" : " or ") + string(name);
+    if (flag & (32 | 64)) want += flag & 32 ? " with the sign -" : " with the sign +";
+    return "element " + listed(index) + ": got " + text_of(x, place) + ", want " + want;
+}
+
 // Whether an option of kind `values` admits the outputs; `fits` becomes true if their shapes at least are right.
-static bool admits(const Case& one, size_t option, const std::vector<Tensor>& outputs, bool& fits) {
-    bool exceptional = false, right = true;
-    for (size_t k = 0; k < outputs.size(); k++)
-        if (part(one, option, "lower", k, true)->shape != outputs[k].shape || !whole(outputs[k])) return false;
+// `why` gets what is wrong, of the first option whose shapes are right.
+static bool admits(const Case& one, size_t option, const std::vector<Tensor>& outputs, bool& fits, string& why) {
+    bool exceptional = false, right = true, first = !fits;
+    size_t wrong = 0, all = 0;
+    for (size_t k = 0; k < outputs.size(); k++) {
+        const Tensor& lower = *part(one, option, "lower", k, true);
+        if (lower.shape == outputs[k].shape && whole(outputs[k])) continue;
+        if (first) why = "output " + std::to_string(k) + ": got " + listed(outputs[k].shape) + ", want " + listed(lower.shape);
+        return false;
+    }
     fits = true;
     for (size_t k = 0; k < outputs.size(); k++) {
         const Tensor &x = outputs[k], *lower = part(one, option, "lower", k), *flags = part(one, option, "flags", k);
@@ -166,27 +204,34 @@ static bool admits(const Case& one, size_t option, const std::vector<Tensor>& ou
             bool taken = inside || flag & 8 || (flag & 1 && value == INFINITY) || (flag & 2 && value == -INFINITY) ||
                          (flag & 4 && std::isnan(value)) || (flag & 16 && value == 0);
             if ((flag & 32 && !std::signbit(value)) || (flag & 64 && std::signbit(value))) taken = false;
+            if (!taken && first && !wrong) why = told(x, *lower, *upper, i, flag);
+            wrong += !taken, all++;
             right = right && taken;
             exceptional = exceptional || !inside;
             if (sigma) squares += std::pow((value - number(*middle, i)) / number(*sigma, i), 2);
         }
         if (sigma && !(squares / double(count(x)) <= one.options[option].limits.at(k))) right = false;
     }
+    if (first) why += wrong ? " (" + std::to_string(wrong) + " of " + std::to_string(all) + " wrong)" : "no element alone is wrong";
     return right && (exceptional || !one.options[option].exceptional);
 }
 
-static string outcome(const Case& one) {
+static string outcome(const Case& one, string& why) {
     if (one.skipped) return "skipped";
     auto outputs = answer(one.program);
     const auto& wanted = one.program.output_types;
     bool fits = false;
     if (one.options.empty()) return outputs ? "accepted-invalid" : "pass";
     if (outputs && outputs->size() != wanted.size()) return "wrong-shape";
-    for (size_t k = 0; outputs && k < wanted.size(); k++) if ((*outputs)[k].type != wanted[k]) return "wrong-dtype";
+    for (size_t k = 0; outputs && k < wanted.size(); k++) {
+        if ((*outputs)[k].type == wanted[k]) continue;
+        why = "output " + std::to_string(k) + ": got " + (*outputs)[k].type + ", want " + wanted[k];
+        return "wrong-dtype";
+    }
     for (size_t option = 0; option < one.options.size(); option++) {
         const string& kind = one.options[option].kind;
         if (kind == "anything" || (kind == "rejected" && !outputs)) return "pass";
-        if (kind == "values" && outputs && admits(one, option, *outputs, fits)) return "pass";
+        if (kind == "values" && outputs && admits(one, option, *outputs, fits, why)) return "pass";
     }
     return !outputs ? "refused" : fits ? "wrong-value" : "wrong-shape";
 }
@@ -224,26 +269,48 @@ static void read_line(Case& one, const string& line, const string& corpus) {
     }
 }
 
-int main(int, char** words) try {
-    string corpus = words[1] ? words[1] : ".", line;
+// Returns the lines of a profile.
+static std::set<string> read_profile(const char* path) {
+    std::set<string> found;
+    std::ifstream file(path);
+    for (string line; std::getline(file, line);) if (!line.empty() && line[0] != '#') found.insert(line);
+    if (found.empty()) throw runtime_error(string(path) + ": no profile; expected lines such as onnx/Relu-14/float32");
+    return found;
+}
+
+static bool promised(const std::set<string>& profile, const string& id) {
+    for (size_t end = id.find('/'); end != string::npos; end = id.find('/', end + 1))
+        if (profile.count(id.substr(0, end))) return true;
+    return profile.empty();
+}
+
+int main(int given, char** words) try {
+    string corpus = given > 1 ? words[1] : ".", line;
+    std::set<string> profile;
+    if (given > 2) profile = read_profile(words[2]);
     std::ifstream index(corpus + "/cases.txt");
     if (!std::getline(index, line)) throw runtime_error(corpus + "/cases.txt: no such file");
     if (line != "opconform-corpus 2 npz") throw runtime_error(corpus + "/cases.txt: expected version 2, npz");
-    size_t cases = 0, failures = 0, refused = 0;
+    size_t cases = 0, failures = 0, refused = 0, unsupported = 0;
     Case one;
     while (std::getline(index, line)) {
         read_line(one, line, corpus);
         if (!line.empty()) continue;  // an empty line ends a case
-        string found = outcome(one);
+        string why, found = outcome(one, why);
+        if (found == "refused" && !promised(profile, one.program.id)) found = "unsupported";
         std::cout << found << ' ' << one.program.id << '\n';
-        cases++, failures += found != "pass" && found != "accepted-invalid" && found != "skipped";
-        refused += found == "refused";
+        if (found.rfind("wrong", 0) == 0 && !why.empty()) std::cout << "  " << why << '\n';
+        cases++, failures += found == "refused" || found.rfind("wrong", 0) == 0;
+        refused += found == "refused", unsupported += found == "unsupported";
         one = Case();
     }
     if (!one.program.folder.empty() || !cases) throw runtime_error("cases.txt is cut off");
-    std::cerr << cases << " cases, " << failures << " failures" << (refused ? ", " + std::to_string(refused) + " of them refused\n" : "\n");
+    std::cerr << cases << " cases, " << failures << " failures";
+    if (refused) std::cerr << ", " << refused << " of them refused";
+    if (unsupported) std::cerr << "; " << unsupported << " unsupported beyond the profile";
+    std::cerr << '\n';
     return failures > 0;
 } catch (const std::exception& error) {
-    std::cerr << "cannot read the corpus: " << error.what() << '\n';
+    std::cerr << "cannot read: " << error.what() << '\n';
     return 2;
 }

@@ -96,6 +96,8 @@ def _run(whole: Whole) -> Mapping[str, Any]:
     told, parts = whole.parts[0].told, whole.parts
     machine = told.get("machine") or {}
     where = [machine.get("platform"), machine.get("processor"), counted(int(machine.get("cores") or 0), "core")]
+    if isinstance(machine.get("locales"), list):
+        where.append(f"locales {', '.join(map(str, machine['locales'])) or 'none'}")
     libraries = [f"{name} {version}" for name, version in (machine.get("libraries") or {}).items()]
     return {
         "backends": [f"{name} {version}" for name, version in whole.versions.items()],

@@ -48,6 +48,17 @@ class SilenceRow:
     taken: Mapping[str, ChosenOptions]
 
     @property
+    def shows(self) -> bool:
+        """Return whether some backend shows an option."""
+        return any(taken.established or not taken.consistent for taken in self.taken.values())
+
+    @property
+    def differs(self) -> bool:
+        """Return whether backends take different options, or one of them several."""
+        told = {tuple(e.option for e in taken.established) for taken in self.taken.values() if taken.established}
+        return len(told) > 1 or not all(taken.consistent for taken in self.taken.values())
+
+    @property
     def text(self) -> str:
         """Return the text that a search covers."""
         options = [e.option for taken in self.taken.values() for e in taken.established]
@@ -61,8 +72,13 @@ def write_silences(site: SiteWriter, gathered: Gathered, known: Knowledge) -> No
     for operator_version in gathered.by_operator_version():
         if operator_version in found:
             operators.setdefault(split_version(operator_version)[0], []).append(operator_version)
-    rows = {operator: _rows(known, {v: found[v] for v in versions}) for operator, versions in operators.items()}
-    site.page("silences.html", "silences.html.j2", operators=rows, invalid=gathered.terms.demands.required)
+    made = {operator: _rows(known, {v: found[v] for v in versions}) for operator, versions in operators.items()}
+    shown_by = {taken.backend for by_silence in found.values() for of in by_silence.values() for taken in of.values()}
+    columns = [column.name for column in gathered.columns if column.name in shown_by]
+    # what differs first, what no case shows last
+    order = sorted(made, key=lambda o: (not any(r.differs for r in made[o]), not any(r.shows for r in made[o])))
+    rows = {operator: made[operator] for operator in order}
+    site.page("silences.html", "silences.html.j2", operators=rows, columns=columns)
 
 
 def _rows(known: Knowledge, found: Mapping[str, Mapping[str, Mapping[str, ChosenOptions]]]) -> list[SilenceRow]:
@@ -80,7 +96,7 @@ def _rows(known: Knowledge, found: Mapping[str, Mapping[str, Mapping[str, Chosen
         when = own.when if own else EVERYWHERE.get(silence)
         rows.append(SilenceRow(silence, when, own.options if own else (), names, versions[0][1]))
     order = list(dict.fromkeys(row.silence for row in rows))
-    return sorted(rows, key=lambda row: order.index(row.silence))
+    return sorted(rows, key=lambda row: (not row.differs, not row.shows, order.index(row.silence)))
 
 
 def _told(taken: ChosenOptions) -> tuple[object, ...]:
@@ -129,7 +145,7 @@ def _row(gathered: Gathered, whole: Whole, met: Met) -> WaiverRow:
     age = None if days is None else counted(days, "day")
     left = _left(met.waiver.expires, day)
     return WaiverRow(
-        met.waiver, ", ".join(whole.versions), level, state, age, left, outcomes, len(covered), covered[:SHOWN]
+        met.waiver, ", ".join(whole.names.values()), level, state, age, left, outcomes, len(covered), covered[:SHOWN]
     )
 
 
@@ -206,7 +222,10 @@ def _pages(site: SiteWriter, gathered: Gathered, past: Past) -> None:
 
 def _write_search(site: SiteWriter, gathered: Gathered) -> None:
     """Write the index of the search on every page: backends and operator versions, each with its page."""
-    backends = [[f"{shown(c.name, 120)} {shown(c.version, 60)}", backend_page_name(c.name)] for c in gathered.columns]
+    backends = [
+        [f"{shown(gathered.names[c.name], 120)} {shown(c.version, 60)}", backend_page_name(c.name)]
+        for c in gathered.columns
+    ]
     operators = [[shown(name, 200), operator_page_name(name)] for name in gathered.by_operator_version()]
     site.script("data/search.js", "opconform.takeSearch", backends, operators)
 
@@ -223,6 +242,7 @@ def _given(gathered: Gathered, history: Path | None, past: Past) -> dict[str, An
         "cases_link": cases_link,
         "operator_page_name": operator_page_name,
         "backend_page_name": backend_page_name,
+        "called": lambda backend: gathered.names.get(backend, backend),
     }
 
 

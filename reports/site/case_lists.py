@@ -149,7 +149,7 @@ def index_of(gathered: Gathered, chunk_of: Sequence[int]) -> tuple[dict[str, Any
         "clauses": clauses,
         "tested": [[places[clause] for clause in tested] for tested in sets],
         "backends": [
-            {"name": shown(c.name, 100), "key": c.name[:500], "version": shown(c.version, 100)}
+            {"name": shown(gathered.names[c.name], 100), "key": c.name[:500], "version": shown(c.version, 100)}
             for c in gathered.columns
         ],
     }

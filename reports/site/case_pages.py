@@ -27,15 +27,16 @@ from ...cases.elements import (
 )
 from ...cases.errors import OpconformError
 from ...cases.program import Input, count
-from ...cases.results import Result
+from ...cases.results import Outcome, Result
 from ...generators.certificate import certificate
 from ...generators.source import GeneratedCases
 from ...runners.answers import admitted, ulp_exponent, within
 from ...runners.kept import tensor_from_json
 from ...specs.model import Clause
 from ..certificates import flag_names
+from ..folder import inflated
 from ..runs import ACCURACY, CERTIFICATES, OUTPUTS
-from ..script import reproduction
+from ..script import script_text
 from ..show import certificate_lines, clauses_of, node_text, operation_lines, output_names
 from .case_lists import (
     chunks,
@@ -241,6 +242,7 @@ def _number(value: float) -> float | str:
     return float(f"{found:.6g}") if np.isfinite(found) else str(found)
 
 
+_WRONG = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE})
 _LARGEST = 1 << 14
 """Maximum number of input elements of a case whose bounds are derived again, in fractions."""
 
@@ -315,17 +317,21 @@ def _case_at_head(line: bytes) -> str | None:
 
 
 def _certificates(file: Path, cases: set[str]) -> dict[str, str]:
-    short = ((case, line) for case, line in _raw_lines(file, cases) if len(line) <= _CERTIFICATE)
-    return {case: line.decode().strip() for case, line in short}
+    found = ((case, inflated(line, _CERTIFICATE)) for case, line in _raw_lines(file, cases))
+    return {case: line.decode().strip() for case, line in found if line is not None}
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What to make of a case: its id, the digests in its results, and the kept answers."""
+    """What to make of a case: its id, the digests in its results, the kept answers, and whether the derivation.
+
+    Deriving bounds again takes as long as everything else; it matters where an answer is wrong.
+    """
 
     name: str
     digests: frozenset[tuple[str | None, str | None]]
     answers: Mapping[int, list[Any]]
+    derived: bool = True
 
 
 @dataclass(frozen=True)
@@ -350,7 +356,7 @@ def _make(source: GeneratedCases, asked: Asked, case: Batch | None, why: str | N
     answers = {place: _answer(outputs, same) for place, outputs in asked.answers.items()}
     if same is None:
         return Made({}, None, why, answers)
-    return Made(case_told(source, same), script_of(same), None, answers)
+    return Made(case_told(source, same, derived=asked.derived), script_of(same), None, answers)
 
 
 @dataclass(frozen=True)
@@ -381,7 +387,8 @@ class Details:
             name = self.gathered.cases[number]
             digests = frozenset((r.case_digest, r.expectation_digest) for r in results[number].values())
             kept = {place: self.kept.answers.get((name, place)) for place in results[number]}
-            asked.append(Asked(name, digests, {place: o for place, o in kept.items() if isinstance(o, list)}))
+            wrong = any(result.outcome in _WRONG for result in results[number].values())
+            asked.append(Asked(name, digests, {place: o for place, o in kept.items() if isinstance(o, list)}, wrong))
         return asked
 
     def _details(
@@ -458,8 +465,8 @@ def _changed(case: Batch, told: Iterable[tuple[str | None, str | None]]) -> str 
     return None
 
 
-def case_told(source: GeneratedCases, case: Batch) -> dict[str, Any]:
-    """Return the part of a case's details that does not depend on a backend."""
+def case_told(source: GeneratedCases, case: Batch, *, derived: bool = True) -> dict[str, Any]:
+    """Return the part of a case's details that does not depend on a backend; `derived`: also the derivation."""
     program = case.program
     owners = [feed for feed in program.feeds for _ in feed.leaves]
     names = [name for name, _ in program.named_leaves]
@@ -474,7 +481,7 @@ def case_told(source: GeneratedCases, case: Batch) -> dict[str, Any]:
         "inputs": [_input(*one) for one in [*fed, *constants]],
         "silences": {silence: list(answers) for silence, answers in case.expectation.silences.items()},
         "options": [_option(option, output_names(program, option)) for option in case.expectation.options],
-        "derivation": _derivation(source, case),
+        "derivation": _derivation(source, case) if derived else None,
     }
 
 
@@ -515,7 +522,7 @@ def script_of(case: Batch) -> str | None:
     if any(_is_long(array) for array in case.tensors()):
         return None
     try:
-        script = reproduction(case)
+        script = script_text(case)
     except OpconformError:
         return None
     return script if len(script) <= _SCRIPT else None

@@ -17,7 +17,7 @@ from ...generators.source import GeneratedCases
 from ...runners.terms import WaiverRun, is_about_invalid
 from ...specs.loader import Library
 from ...specs.model import STANDARDS
-from ..runs import RESULTS, Part, StoredResult, Terms, Whole
+from ..runs import RESULTS, Part, StoredResult, Terms, Whole, names_of
 from ..tables import Tables, count, terms_of
 from ..tally import ChosenOptions, Figures
 
@@ -57,7 +57,7 @@ class Gathered:
 
     `cases` are ids, grouped by operator version, with numbers in them sorted as numbers. `clauses` has each case's
     clauses (`onnx/ReduceMean-18#axes-given`). `waivers` has what the waivers of each run matched. `problems` are lines
-    about what is wrong apart from the cases.
+    about what is wrong apart from the cases. `names` has what the pages call each backend.
     """
 
     cases: Sequence[str]
@@ -68,6 +68,7 @@ class Gathered:
     waivers: Sequence[WaiverRun]
     problems: Sequence[str]
     exit_code: int
+    names: Mapping[str, str]
 
     @property
     def terms(self) -> Terms:
@@ -161,6 +162,7 @@ def gather(wholes: Sequence[Whole]) -> Gathered:
         counted.waivers,
         counted.problems,
         counted.exit_code,
+        names_of(wholes),
     )
 
 

@@ -12,6 +12,42 @@ from ..tally import Figures
 from .gather import OTHER, Gathered, Knowledge
 from .writer import FAILED, Mark, SiteWriter, mark_of, shown
 
+_TITLES: Mapping[str, str] = {
+    "activation": "Activations",
+    "blocks": "Depth and space",
+    "building": "Making tensors",
+    "cast": "Casts",
+    "constant": "Constants",
+    "contraction": "Matrix products",
+    "control": "Control flow",
+    "convolution": "Convolutions",
+    "decoding": "Image decoding",
+    "detection": "Object detection",
+    "elementwise": "Elementwise",
+    "features": "Features (machine learning)",
+    "gradient": "Gradients",
+    "indexing": "Indexing",
+    "joining": "Concatenation",
+    "labels": "Labels (machine learning)",
+    "layout": "Layout and shape",
+    "losses": "Losses",
+    "maps": "Maps (machine learning)",
+    "normalization": "Normalizations",
+    "pointwise": "Elementwise, several inputs",
+    "random": "Random numbers",
+    "recurrent": "Recurrent networks",
+    "reduction": "Reductions",
+    "resize": "Resizing",
+    "sampling": "Grid sampling",
+    "scores": "Scores (machine learning)",
+    "sequence": "Sequences and optionals",
+    "spectral": "Signal processing",
+    "training": "Optimizers",
+    "trees": "Trees (machine learning)",
+    "unary": "Elementwise, one input",
+}
+"""The families of the spec files in words; others are shown by their own names."""
+
 Cells: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Figures]]]
 """Figures by operator version, element type and backend."""
 
@@ -36,6 +72,11 @@ class Family:
     marks: Sequence[Mark | None]
 
     @property
+    def title(self) -> str:
+        """Return its name for people: `Elementwise, one input` for `unary`."""
+        return _TITLES.get(self.name, self.name.replace("_", " ").capitalize())
+
+    @property
     def versions(self) -> int:
         """Return the number of operator versions."""
         return sum(map(len, self.operators.values()))
@@ -55,7 +96,7 @@ def write_matrix(site: SiteWriter, gathered: Gathered, known: Knowledge) -> None
     for (standard, name), versions in families.items():
         standards.setdefault(standard, []).append(_family(name, {v: together[v] for v in versions}, backends))
     for found in standards.values():
-        found.sort(key=lambda family: (family.name == OTHER, family.name))
+        found.sort(key=lambda family: (family.name == OTHER, family.title))
     types = dict.fromkeys(t for by_type in cells.values() for t in by_type)
     outcomes = [o for o in Outcome if any(f.outcomes.get(o) for f in _all(cells))]
     site.page(

@@ -190,6 +190,8 @@ def _counts(column: Column, cases: Sequence[int]) -> Counter[str]:
         counts["cases"] += 1
         if place.outcome is Outcome.PASS:
             counts["passed"] += 1
+        elif place.outcome in (Outcome.CRASH, Outcome.TIMEOUT):  # says nothing about any clause
+            counts["died"] += 1
         elif place.failing:
             counts["failing"] += 1
         elif place.outcome is Outcome.UNSUPPORTED:
@@ -206,12 +208,13 @@ def _mark(operator_version: str, clause: str, backend: str, counts: Counter[str]
         return None
     passed, failing = counts["passed"], counts["failing"]
     judged = passed + failing + counts["apart"]
-    outcome = FAILED if failing else None
+    outcome = FAILED if failing or counts["died"] else None
     short = clause.rpartition("#")[2]
     link = cases_link(operator=operator_version, backend=backend, outcome=outcome, clause=short)
     words = {
         "passed": "passed",
         "failing": "failed",
+        "died": "crashed or hung",
         "unsupported": "not supported",
         "answered": "invalid and answered",
         "apart": "waived or not counted",

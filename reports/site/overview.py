@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +13,17 @@ from ...cases.results import Outcome
 from ..badge import Badge, badges_of, coverage, file_part
 from ..tables import clause_text_of
 from ..tally import FailureGroup, Figures, kind_of
-from ..text import counted, percent
+from ..text import NOTHING, counted, percent
+from ..trackers import tracker_of
 from .case_lists import NONE, outcome_codes
 from .gather import Column, Gathered, Knowledge
 from .releases import Past, Since
-from .writer import Level, SiteWriter, cases_link
+from .writer import FAILED, Level, SiteWriter, cases_link
 
 WORST_SHOWN = 5
+OPERATORS_SHOWN = 10
+SAMPLE = 50
+"""The number of judged cases from which on a percentage is shown."""
 TWIN = Fraction(1, 1000)
 """Backends whose outcomes differ in at most this share of their cases are reported together."""
 
@@ -30,6 +35,14 @@ VERDICTS: Sequence[tuple[Level, str]] = (
 )
 
 _STANDARDS: Mapping[str, str] = {"onnx": "ONNX", "openvino": "OpenVINO", "onednn": "oneDNN Graph"}
+_TEXTS: Mapping[str, tuple[str, str]] = {
+    "onnx": ("ONNX operators", "https://onnx.ai/onnx/operators/"),
+    "openvino": (
+        "OpenVINO operation sets",
+        "https://docs.openvino.ai/latest/documentation/openvino-ir-format/operation-sets/available-opsets.html",
+    ),
+    "onednn": ("oneDNN Graph operations", "https://uxlfoundation.github.io/oneDNN/graph_supported_operations.html"),
+}
 _SEVERITY: tuple[tuple[tuple[Outcome, ...], str, str], ...] = (
     ((Outcome.CRASH,), "crash", "crashes"),
     ((Outcome.TIMEOUT,), "hang", "hangs"),
@@ -54,7 +67,8 @@ class Covered:
     @property
     def words(self) -> str:
         """Return the text, such as `412 of 659 ONNX operator versions`."""
-        return f"{self.covered:,} of {counted(self.whole, f'{self.standard} operator version')}"
+        share = percent(Fraction(self.covered, self.whole)) if self.whole else NOTHING
+        return f"{self.covered:,} of {counted(self.whole, f'{self.standard} operator version')} ({share})"
 
 
 @dataclass(frozen=True)
@@ -72,7 +86,7 @@ class Twin:
 class Ranked:
     """A backend as the overview and the head of its page show it.
 
-    `right` and `failures`, which may be empty, are the two halves of a sentence about it.
+    `right` and `failures`, which may be empty, are the two halves of a sentence about it. `ran` says when and where.
     """
 
     name: str
@@ -88,6 +102,7 @@ class Ranked:
     badges: Sequence[Badge]
     since: Since | None
     twins: Sequence[Twin]
+    ran: str
 
 
 @dataclass(frozen=True)
@@ -117,7 +132,9 @@ def ranking(gathered: Gathered, knowledge: Knowledge, past: Past) -> list[Ranked
     Each kind counts by its share of the cases that were run. A twin follows the backend that it resembles.
     """
     tally = gathered.tables.tally
-    badges = badges_of(tally, {column.name: column.version for column in gathered.columns}, knowledge.in_suite)
+    badges = badges_of(
+        tally, {column.name: column.version for column in gathered.columns}, knowledge.in_suite, gathered.names
+    )
     twins = _twins(gathered.columns)
     rows = []
     for column in gathered.columns:
@@ -135,9 +152,19 @@ def ranking(gathered: Gathered, knowledge: Knowledge, past: Past) -> list[Ranked
                 [badge for badge in badges if badge.backend == column.name],
                 past.since.get(column.name),
                 twins.get(column.name, ()),
+                _ran(column),
             )
         )
     return sorted(rows, key=_severity)
+
+
+def _ran(column: Column) -> str:
+    """Return the day of a backend's run, and the machine, from its `run.json`."""
+    told = column.told[0]
+    machine = told.get("machine") or {}
+    python = f"Python {machine['python']}" if machine.get("python") else ""
+    cores = counted(machine["cores"], "core") if isinstance(machine.get("cores"), int) else ""
+    return ", ".join(filter(None, (str(told.get("started"))[:10], str(machine.get("platform") or ""), cores, python)))
 
 
 def _severity(row: Ranked) -> tuple[object, ...]:
@@ -158,7 +185,8 @@ def _verdict(figures: Figures, failing: Mapping[Outcome, int]) -> tuple[Level, s
         return "none", "Nothing judged", "No case could be judged, so this is not a success", ""
     right = "No valid case was judged"
     if figures.judged:
-        right = f"Right in {percent(figures.correctness)} of what it supports"
+        right = f"Right in {figures.strict:,} of {counted(figures.judged, 'judged case')}"
+        right += f" ({percent(figures.correctness)})" if figures.judged >= SAMPLE else ""
     found = [counted(n, one, many) for of, one, many in _SEVERITY if (n := _count(failing, of))]
     if not figures.failed:
         waived = figures.outcomes.get(Outcome.WAIVED, 0)
@@ -220,6 +248,11 @@ def write_overview(
         outcomes=[o for o in Outcome if any(row.figures.outcomes.get(o) for row in ranked)],
         worst=list(told_worst(knowledge, _spread([kinds[row.name] for row in rows]))),
         kinds=failures.kinds,
+        failing=[
+            (one, cases_link(q=f"{one.operator}-", outcome=FAILED)) for one in failures.operators()[:OPERATORS_SHOWN]
+        ],
+        failing_count=len(failures.operators()),
+        links=links_of(gathered),
         failures=failures.count,
         problems=gathered.problems,
         suspended=gathered.tables.tally.suspensions,
@@ -230,7 +263,19 @@ def write_overview(
         profile=gathered.terms.demands.profile,
         declared=gathered.terms.declaration is not None,
         releases=past.releases,
+        since=past.since,
     )
+
+
+def links_of(gathered: Gathered) -> list[tuple[str, str]]:
+    """Return links with their labels: the texts of the standards, trackers of the backends, and this project's own."""
+    standards = dict.fromkeys(name.partition("/")[0] for name in gathered.by_operator_version())
+    found = [_TEXTS[standard] for standard in standards if standard in _TEXTS]
+    trackers = ((gathered.names[column.name], tracker_of(column.name)) for column in gathered.columns)
+    found += [(f"Issues of {name}", address) for name, address in trackers if address]
+    own = importlib.metadata.metadata("opconform").get_all("Project-URL") or []
+    found += [(f"opconform: {label}", address.strip()) for label, _, address in (one.partition(",") for one in own)]
+    return list(dict.fromkeys(found))
 
 
 def _suite_told(gathered: Gathered) -> tuple[str, str]:
@@ -273,7 +318,8 @@ def told_worst(knowledge: Knowledge, kinds: Sequence[FailureGroup]) -> Iterator[
     for alike in kinds:
         result = alike.first
         operator_version = operator_version_of(result.case)
-        clause = result.clauses[0] if result.clauses else ""
+        died = result.outcome in (Outcome.CRASH, Outcome.TIMEOUT)  # breaks no clause
+        clause = result.clauses[0] if result.clauses and not died else ""
         yield Worst(
             result.backend,
             str(result.outcome),

@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from opconform.cli import backends, main
-from opconform.runners.registry import KnownBackend, open_runner
+from opconform.runners.cuda import NoDevice
+from opconform.runners.registry import KnownBackend, known_backends, open_runner
 
 
 def listed(*words: str) -> tuple[int, str]:
@@ -68,6 +69,20 @@ def test_check_runs_a_case_on_each_and_says_which_fail(tmp_path, monkeypatch) ->
     for one, words in zip(told, ("", "element []: got", "has no 'Nothing'", "expected mutant:"), strict=True):
         assert words in one["words"]
     assert told[3]["words"].startswith("mutant: "), "an error of ours is shown as it is"
+
+
+def test_a_backend_for_a_device_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.metadata.packages_distributions", lambda: {"onnxruntime": ["onnxruntime"]})
+    monkeypatch.setattr("importlib.metadata.version", lambda _: "1.0")
+    lines = {one.name: one for one in known_backends()}
+    assert lines["onnxruntime"].lacks is None
+    told = "onnxruntime has no CUDA provider: pip install onnxruntime-gpu in its place, on a machine with a device"
+    assert lines["onnxruntime-cuda"].lacks == told
+    monkeypatch.setattr("importlib.metadata.packages_distributions", lambda: {"onnxruntime": ["onnxruntime-gpu"]})
+    monkeypatch.setattr(
+        "opconform.runners.cuda.first_device", lambda: (_ for _ in ()).throw(NoDevice("no NVIDIA driver"))
+    )
+    assert {one.name: one.lacks for one in known_backends()}["onnxruntime-cuda"] == "no NVIDIA driver"
 
 
 def test_what_is_not_installed_and_what_needs_an_argument_is_no_failure(monkeypatch) -> None:

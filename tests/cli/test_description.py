@@ -34,7 +34,8 @@ def described() -> RunDescription:
 def test_a_description_tells_all_that_decides_the_results() -> None:
     told = json.loads(json.dumps(described().to_dict(), allow_nan=False))
     assert told["suite"] == {"version": "0.1.0", "digest": "d" * 64}
-    assert told["backends"] == {"alpha": {"version": "1.2", "standards": [], "facts": {"device": "cpu"}}}
+    alpha = {"version": "1.2", "name": "alpha", "standards": [], "facts": {"device": "cpu"}}
+    assert told["backends"] == {"alpha": alpha}
     assert told["started"] == "2026-01-02T03:04:05+00:00"
     assert told["strength"] == "full"
     assert told["profile"] == {"name": "edge", "version": "2", "digest": "p"}

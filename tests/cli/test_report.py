@@ -127,14 +127,14 @@ def test_a_missing_shard_is_named_and_may_be_left_out_on_purpose(runs: Path) -> 
     partly = call("report", runs / "shard-1", runs / "shard-2", "--partial")
     assert partly.exit_code == 1
     assert "1 shard missing: 3/3" in partly.output
-    again = f"all of it: opconform report {runs / 'shard-1'} {runs / 'shard-2'} --partial --verbose"
+    again = f"kinds:   opconform report {runs / 'shard-1'} {runs / 'shard-2'} --partial --kinds"
     assert again in partly.output
 
 
 @pytest.mark.parametrize("shard", ["1/3", "1/1"])
-def test_the_command_that_a_shard_prints_shows_all_of_it(shard: str, tmp_path: Path) -> None:
+def test_the_command_that_a_shard_prints_makes_its_site(shard: str, tmp_path: Path) -> None:
     done = call("run", RIGHT, *SELECTED, "--shard", shard, "--out", tmp_path / "run")
-    printed = re.search(r"^all of it: opconform (.*)$", done.output, re.MULTILINE)
+    printed = re.search(r"^site: +opconform (.*) --html site$", done.output, re.MULTILINE)
     assert printed
     assert ("--partial" in printed[1]) == (shard != "1/1")
     assert call(*shlex.split(printed[1])).exit_code == done.exit_code == 0
@@ -228,3 +228,33 @@ def test_more_shards_than_parts_are_refused_by_each(tmp_path: Path) -> None:
         assert "have 2 parts, one per program; choose at most that many shards" in done.output
         assert not (tmp_path / "out").exists()
     assert "expected I/N" in call("run", RIGHT, "--shard", "3/2").output
+
+
+@pytest.mark.parametrize(("given", "name"), [((), "right"), (("--name", "mine"), "mine")])
+def test_reports_call_a_backend_by_its_own_name_or_the_one_given(
+    given: tuple[str, ...], name: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    ran = call("run", WRONG, *SELECTED, *given, "--out", folder)
+    targets = ("--html", tmp_path / "site", "--junit", tmp_path / "j.xml", "--badge", tmp_path / "badges")
+    told = call("report", folder, *targets, "--markdown", tmp_path / "m.md")
+    assert f"  on {name} 1.0\n" in ran.output
+    assert f"{name} 1.0: " in told.output
+    assert read_run(folder)["backends"][WRONG]["name"] == name
+    assert next(read_results(folder)).backend == WRONG  # what the command line takes
+    suite = ET.parse(tmp_path / "j.xml").getroot()[0]
+    assert suite.get("name") == f"{name} {V13}"
+    assert sorted(file.name for file in (tmp_path / "badges").iterdir()) == [f"{name}-onnx.json", f"{name}-onnx.svg"]
+    assert f"| {name} 1.0 |" in (tmp_path / "m.md").read_text()
+    page = (tmp_path / "site" / "index.html").read_text()
+    assert f">{name}</a>" in page
+    assert WRONG not in re.sub(r'"[^"]*"', "", page)  # only in links
+
+
+def test_two_backends_of_one_name_are_called_as_on_the_command_line(tmp_path: Path) -> None:
+    call("run", WRONG, RIGHT, *SELECTED, "--out", tmp_path / "run")
+    told = read_run(tmp_path / "run")["backends"]
+    assert {name: one["name"] for name, one in told.items()} == {WRONG: WRONG, RIGHT: RIGHT}
+    done = call("run", WRONG, RIGHT, *SELECTED, "--name", "mine")
+    assert done.exit_code == 2
+    assert "--name: names one backend" in done.output

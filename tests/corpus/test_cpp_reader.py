@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import functools
+import itertools
 import os
 import random
+import re
 import shutil
 import subprocess
 from collections import Counter
@@ -103,16 +105,22 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return once(tmp_path_factory, "cpp-built", build)
 
 
-def judged(program: Path, corpus: Path, **environment: object) -> tuple[int, list[list[str]], str]:
+def judged(program: Path, *words: Path, **environment: object) -> tuple[int, list[list[str]], str]:
     """Return the exit code, outcome and id of every case, and what was said of the whole."""
+    code, lines, said = answered(program, *words, **environment)
+    return code, [line.split(" ", 1) for line in lines if not line.startswith("  ")], said
+
+
+def answered(program: Path, *words: Path, **environment: object) -> tuple[int, list[str], str]:
+    """Return the exit code, the lines, and what was said of the whole."""
     options = dict.fromkeys(("ASAN_OPTIONS", "UBSAN_OPTIONS"), f"exitcode={BROKEN}")
     known = os.environ | options | {name: str(value) for name, value in environment.items()}
-    done = subprocess.run([program, corpus], env=known, capture_output=True, text=True, errors="replace", check=False)
-    return done.returncode, [line.split(" ", 1) for line in done.stdout.splitlines()], done.stderr
+    done = subprocess.run([program, *words], env=known, capture_output=True, text=True, errors="replace", check=False)
+    return done.returncode, done.stdout.splitlines(), done.stderr
 
 
 def test_the_example_is_as_short_as_it_promises() -> None:
-    assert len((EXAMPLE / "read_corpus.cpp").read_text().splitlines()) < 250
+    assert len((EXAMPLE / "read_corpus.cpp").read_text().splitlines()) < 330
 
 
 def test_the_backend_of_the_page_for_vendors_is_built_and_judged(built: Path, corpus: Path, tmp_path: Path) -> None:
@@ -128,7 +136,7 @@ def test_the_backend_of_the_page_for_vendors_is_built_and_judged(built: Path, co
     refused = sum(outcome == "refused" for outcome, _ in found)
     assert said == f"{len(found)} cases, {refused} failures, {refused} of them refused\n"
     code, _, said = judged(tmp_path / "judge", tmp_path / "nowhere")
-    assert (code, said) == (2, f"cannot read the corpus: {tmp_path / 'nowhere'}/cases.txt: no such file\n")
+    assert (code, said) == (2, f"cannot read: {tmp_path / 'nowhere'}/cases.txt: no such file\n")
 
 
 def test_a_right_backend_in_cpp_passes_every_case(built: Path, corpus: Path) -> None:
@@ -147,6 +155,42 @@ def test_a_wrong_backend_in_cpp_is_found(wrong: int, outcome: str, built: Path, 
     code, found, _ = judged(built / "toy_mean", corpus, TOY_MEAN_WRONG=wrong)
     assert code == (0 if outcome == "accepted-invalid" else 1)
     assert Counter(one for one, _ in found)[outcome] > right[outcome]
+
+
+def test_a_wrong_answer_is_told_in_numbers(built: Path, corpus: Path) -> None:
+    _, lines, _ = answered(built / "toy_mean", corpus, TOY_MEAN_WRONG=2)
+    told = {case: why for case, why in itertools.pairwise(lines) if case.startswith("wrong-value ")}
+    assert told
+    number = r"(?:-?[0-9.]+(?:e[+-][0-9]+)?|-?inf|-?nan)"
+    element = rf"  element \[[0-9, ]*\]: got {number}, want .+ \([0-9]+ of [0-9]+ wrong\)"
+    assert [why for why in told.values() if not re.fullmatch(element, why)] == []
+    _, lines, _ = answered(built / "toy_mean", corpus, TOY_MEAN_WRONG=4)
+    shapes = [why for case, why in itertools.pairwise(lines) if case.startswith("wrong-shape ")]
+    assert shapes
+    assert all(re.fullmatch(r"  output 0: got \[[0-9, ]*\], want \[[0-9, ]*\]", why) for why in shapes)
+
+
+def test_what_is_refused_beyond_a_profile_is_no_failure(built: Path, corpus: Path, tmp_path: Path) -> None:
+    page = (EXAMPLE.parents[1] / "docs" / "cpp-vendors.md").read_text()
+    (tmp_path / "my_backend.cpp").write_text(page.split("```cpp\n")[1].split("```")[0])
+    words = ["g++", *CHECKED, *SANITIZED, f"-I{EXAMPLE}", tmp_path / "my_backend.cpp", built / "read_corpus.o"]
+    subprocess.run([*words, "-o", tmp_path / "judge"], check=True)
+    _, found, _ = judged(tmp_path / "judge", corpus)
+    passed = next(case for outcome, case in found if outcome == "pass" and "/Mean-" in case)
+    profile = tmp_path / "profile.txt"
+    profile.write_text(f"# what it can do\n{passed}\n")
+    code, found, said = judged(tmp_path / "judge", corpus, profile)
+    assert code == 0
+    unsupported = sum(outcome == "unsupported" for outcome, _ in found)
+    assert unsupported
+    assert said == f"{len(found)} cases, 0 failures; {unsupported} unsupported beyond the profile\n"
+    profile.write_text("onnx/Mean-13\n")
+    code, found, _ = judged(tmp_path / "judge", corpus, profile)
+    assert code == 1
+    assert {case.split("/")[1] for outcome, case in found if outcome == "refused"} == {"Mean-13"}
+    profile.write_text("")
+    code, _, said = judged(tmp_path / "judge", corpus, profile)
+    assert (code, said.startswith(f"cannot read: {profile}: no profile")) == (2, True)
 
 
 # The same verdicts as ours

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from opconform.cases.results import Result
 from opconform.reports.tally import Behaviours, Failures, Tally
-from opconform.reports.terminal import Summary, print_summary
+from opconform.reports.terminal import SECTIONS, Summary, print_summary
 
 OPERATORS = [f"onnx/ReduceMean-{version}" for version in (1, 11, 13, 18)]
 TEN = ["onnxruntime", "onnxruntime-noopt", "onnx-reference", "openvino-onnx", "python:my_module:Backend"]
@@ -27,7 +27,7 @@ def printed(*results: Result, width: int = 80, declared: bool = False, color: bo
     told.declared = declared
     out = io.StringIO()
     system = "standard" if color else None
-    print_summary(Console(file=out, width=width, force_terminal=color, color_system=system), told, "all")
+    print_summary(Console(file=out, width=width, force_terminal=color, color_system=system), told, SECTIONS)
     return out.getvalue().partition("backends: ")[2]
 
 

@@ -10,8 +10,9 @@ from fakes.results import case, invalid, result
 
 from opconform.cases.errors import OpconformError
 from opconform.cli import main
-from opconform.reports.folder import ResultsFolder
+from opconform.reports.folder import ResultsFolder, companions, inflated
 from opconform.reports.runs import read_results, read_run
+from opconform.runners.running import Judged
 
 RESULTS = [
     result(clauses=("onnx/ReduceMean#mean",), behaviour={"flush": ["none", "output"]}, bound_ratio=0.25, seconds=0.001),
@@ -189,3 +190,23 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
 def folder_with_run(path: Path) -> Path:
     (path / "run.json").write_text('{"status": "running"}')
     return path
+
+
+@pytest.mark.parametrize("size", [3, 5_000])
+def test_a_long_certificate_is_compressed_and_read_back(size: int) -> None:
+    one, certificate = RESULTS[0], {"format": 2, "options": ["0x1.8p+1"] * size}
+    [(name, line)] = companions(Judged(one, {"certificate": certificate}), one.to_json(), set())
+    assert name == "certificates.jsonl"
+    assert line.startswith(b'{"case":' + json.dumps(one.case).encode())
+    assert ("deflated" in json.loads(line)) == (size > 1_000)
+    whole = inflated(line, 1 << 20)
+    assert whole is not None
+    assert json.loads(whole) == {"case": one.case, **certificate}
+    assert inflated(line, len(whole)) == whole
+    assert inflated(line, len(whole) - 1) is None
+    assert len(line) < 200 + len(whole) / (1 if size == 3 else 10)
+
+
+@pytest.mark.parametrize("damage", [b"{", b'{"deflated":1}', b'{"deflated":"AAAA"}', b'{"deflated":"eJw="}'])
+def test_a_damaged_certificate_is_none(damage: bytes) -> None:
+    assert inflated(damage, 1 << 20) is None

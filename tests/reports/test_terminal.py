@@ -9,7 +9,7 @@ from rich.console import Console
 from opconform.cases.results import Result
 from opconform.reports.progress import RunProgress, tracked
 from opconform.reports.tally import Behaviours, Failures, Tally
-from opconform.reports.terminal import Detail, Summary, print_summary
+from opconform.reports.terminal import SECTIONS, Detail, Summary, print_summary
 from opconform.runners.terms import Demands
 
 BEYOND = "onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53"
@@ -26,7 +26,7 @@ def summary(*results: Result, suspended: str | None = None, demands: Demands | N
     return Summary(tally, behaviours, failures, tally.exit_code(), {"alpha": "1.31.1"})
 
 
-def printed(told: Summary, width: int = 80, terminal: bool = False, detail: Detail = "all") -> str:
+def printed(told: Summary, width: int = 80, terminal: bool = False, detail: Detail = SECTIONS) -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=terminal, color_system=None, legacy_windows=False)
     print_summary(console, told, detail)
@@ -52,9 +52,9 @@ def test_a_failure_says_what_to_do_next() -> None:
 
 
 def test_a_failure_of_onnxruntime_is_reproduced_by_its_own_library_alone() -> None:
-    for backend, more in (("onnxruntime", ""), ("onnxruntime-noopt", " - --noopt")):
+    for backend, more in (("onnxruntime", "| python"), ("onnxruntime-noopt", "--full | python - --noopt")):
         text = printed(summary(result("wrong-value", case=BEYOND, backend=backend)))
-        assert f"  reproduce: opconform show --script '{BEYOND}' | python{more}\n" in text
+        assert f"  reproduce: opconform show --script '{BEYOND}' {more}\n" in text
 
 
 def test_the_line_to_copy_is_never_broken() -> None:
@@ -194,9 +194,9 @@ def test_problems_suspensions_and_the_folder_are_told_at_the_end() -> None:
     told = summary(result("wrong-value"), suspended="erratum E1")
     told.problems, told.folders, told.exit_code, told.seconds = ["waivers.yaml:12: stale"], ["out"], 1, 61.24
     assert printed(told).splitlines()[-4:] == [
+        "non-conformant: 1 result of 1 operator version in 61.2 s",
         "waivers.yaml:12: stale",
         "suspended: 1 result, erratum E1",
-        "non-conformant: 1 result of 1 operator version in 61.2 s",
         "results: out",
     ]
 
@@ -243,12 +243,60 @@ def test_the_brief_summary_of_a_backend_fits_a_screen_and_names_the_command_for_
     text = printed(told, terminal=terminal, detail="brief")
     rows = sum(max(1, -(-len(line) // 80)) for line in text.splitlines()) if terminal else len(text.splitlines())
     assert rows <= 40
-    assert text.count("reproduce: ") == 3 - length * terminal
+    assert text.count("reproduce: ") == 3 - terminal * (1 + length)
     assert "  correctness  0.4%  1 of 211 valid cases judged" in text
     assert "suspended: 30 results, for 30 reasons" in text
     assert "and 25 more problems" in text
-    assert text.endswith("all of it: opconform report 'my results' --verbose\n")
+    kinds, site = text.splitlines()[-2:]
+    assert kinds == "kinds:   opconform report 'my results' --kinds"
+    assert site == "site:    opconform report 'my results' --html site"
     assert "where the standard is silent" not in text
+
+
+def test_the_screen_of_a_failing_run_begins_with_the_verdict_and_the_operators_that_fail() -> None:
+    results = [
+        result("wrong-value", case=case(f"onnx/Op{n:02}-{version}"))
+        for n in range(12)
+        for version in (7, 13)
+        for _ in "ab"
+    ]
+    told = summary(*results, result("crash", case=case("onnx/Last-1")), result("error", case=case("onnx/Op03-7")))
+    lines = printed(told, detail="brief").splitlines()
+    assert lines[0].startswith("non-conformant: 50 failures of 14 kinds in 50 results")
+    start = next(n for n, line in enumerate(lines) if line.startswith("operator"))
+    rows = [line.split(maxsplit=3) for line in lines[start + 1 : start + 11]]
+    assert rows[:3] == [
+        ["onnx/Last", "1", "crash", "1"],
+        ["onnx/Op03", "5", "wrong-value", "7, 13"],
+        ["onnx/Op00", "4", "wrong-value", "7, 13"],
+    ]
+    assert lines[start + 11] == "and 3 more operators with 12 failures"
+
+
+@pytest.mark.parametrize("backends", [1, 3])
+def test_a_long_message_is_wrapped_on_a_narrow_terminal_with_any_number_of_backends(backends: int) -> None:
+    message = " ".join(f"word{n}" for n in range(25))
+    names = ["alpha", "beta", "gamma"][:backends]
+    told = summary(*(result("error", backend=name, case=case(fill=name), detail=message) for name in names))
+    text = printed(told, width=60, terminal=True, detail="brief")
+    assert " ".join(text.split()).count(message) == backends
+
+
+def test_an_id_that_would_wrap_is_printed_in_its_short_form() -> None:
+    told = summary(result("wrong-value", case=BEYOND, backend="onnxruntime"))
+    told.short = lambda case: case.partition("/int64")[0] + "#abcdef"
+    wide, narrow = (printed(told, width=width, terminal=True, detail="brief") for width in (200, 60))
+    assert f"wrong-value  {BEYOND}  on onnxruntime" in wide
+    assert "wrong-value  onnx/ReduceMean-18#abcdef  on onnxruntime" in narrow
+    assert "reproduce: opconform show --script 'onnx/ReduceMean-18#abcdef' | python" in narrow
+
+
+def test_each_section_is_shown_on_its_own() -> None:
+    told = summary(result("error", detail="no"), result(behaviour={"flush": ["none"]}))
+    shown = {name: printed(told, detail=frozenset({name})) for name in SECTIONS}
+    assert [name for name in sorted(shown) if "reproduce: " in shown[name]] == ["kinds"]
+    assert [name for name in sorted(shown) if "operator version " in shown[name]] == ["operators"]
+    assert [name for name in sorted(shown) if "where the standard is silent" in shown[name]] == ["statistics"]
 
 
 def test_what_two_backends_do_alike_is_said_once() -> None:
@@ -292,6 +340,18 @@ def test_progress_without_a_terminal_is_a_few_plain_lines() -> None:
         "750 of 1,000 cases, 1,000/s: 675 pass, 75 wrong-value",
         "1,000 of 1,000 cases, 1,000/s: 900 pass, 100 wrong-value",
     ]
+
+
+def test_progress_tells_about_how_long_a_run_takes_from_now_on() -> None:
+    out, clock = io.StringIO(), Clock()
+    with RunProgress(Console(file=out, width=40), 1200, clock) as progress:
+        for _ in range(1200):
+            clock.now += 0.5
+            progress.add(result())
+    lines = out.getvalue().splitlines()
+    assert "300 of 1,200 cases, 2/s, about 8 min left: 300 pass" in lines
+    assert "1,140 of 1,200 cases, 2/s, about 30 s left: 1,140 pass" in lines
+    assert lines[-1] == "1,200 of 1,200 cases, 2/s: 1,200 pass"
 
 
 def test_progress_of_an_unknown_number_of_slow_cases_speaks_every_half_minute() -> None:

@@ -295,12 +295,21 @@ def test_an_environment_of_another_interpreter_is_used_without_trying_this_one_a
 
 def test_without_a_wheel_each_interpreter_that_was_tried_is_named(index) -> None:
     wheel(index, "90.1")
-    done = opconform("run", "onnxruntime==90.7")
+    done = opconform("run", "onnxruntime==90.0")
     assert done.exit_code == 2
-    assert "onnxruntime==90.7: no environment can be made" in done.stderr
+    assert "onnxruntime==90.0: no environment can be made" in done.stderr
     assert f"Python 3.{sys.version_info.minor} ({sys.executable}): ERROR: " in done.stderr
-    assert "90.7" in done.stderr.rpartition("ERROR")[2]
+    assert "90.0" in done.stderr.rpartition("ERROR")[2]
     assert kept_environments() == []
+
+
+def test_a_release_beyond_the_newest_one_is_refused_at_once(index) -> None:
+    wheel(index, "90.9")
+    wheel(index, "90.10")
+    done = opconform("run", "onnxruntime==90.11")
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[-1] == "opconform: onnxruntime==90.11: no such release; the newest is 90.10"
+    assert done.stderr.count("making an environment") == 1
 
 
 UV = """#!/bin/sh
@@ -320,6 +329,10 @@ def test_uv_says_why_and_lists_releases_where_there_is_no_pip(index, tmp_path, m
     uv.chmod(0o755)
     with pytest.raises(OpconformError, match=r"No solution found .* cause: Because there is no version of onnx==90\.7"):
         environment("onnx", "90.7", PYTHON)
+    with monkeypatch.context() as patched:
+        patched.setattr("opconform.runners.environments.releases", lambda _: ["90.9", "90.10"])
+        with pytest.raises(OpconformError, match=r"onnx==90\.77: no such release; the newest is 90\.10"):
+            environment("onnx", "90.77", PYTHON)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     assert releases("onnxruntime") == ["90.9", "90.10"]
 

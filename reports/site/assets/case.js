@@ -138,7 +138,7 @@
     const found = [];
     const { certificate, derivation } = details;
     if (derivation && derivation.length) { found.push(h("pre", { tabindex: "0" }, derivation.join("\n"))); }
-    if (!derivation && !details.why) { found.push(h("p", { class: "soft" }, "Its derivation is long:")); }
+    if (!derivation && !details.why) { found.push(h("p", { class: "soft" }, "To print its derivation:")); }
     if (certificate) {
       found.push(h("details", null, h("summary", null, "Certificate: everything needed to judge an answer, as JSON"),
         h("div", { class: "script" }, copyButton("Copy certificate", () => certificate),

@@ -125,7 +125,8 @@
     const narrow = window.matchMedia("(max-width: 40rem)").matches;
     const few = narrow || outcomes.length <= 4;  // then they come first, next to an open case
     return [
-      { title: "Operator", field: "operator", formatter: link, width: narrow ? 150 : 200, frozen: !narrow },
+      narrow ? { title: "Case", field: "operator", formatter: whole, width: Math.max(190, list.clientWidth - 140), cssClass: "whole" }
+        : { title: "Operator", field: "operator", formatter: link, width: 200, frozen: true },
       ...(narrow ? outcomes : []),
       text("Types", "types", { width: 120 }), text("Shapes", "shapes", { width: 130 }),
       ...(few && !narrow ? outcomes : []),
@@ -152,6 +153,13 @@
     const { number } = cell.getData();
     return h("a", { href: pageAddress(number), "data-number": number, "aria-label": cases.id(number) },
       cell.getValue().slice(0, 200));
+  };
+
+  /* On a phone the case is in one cell, over as many lines as it needs. */
+  const whole = (cell) => {
+    const { number } = cell.getData();
+    const id = cases.id(number), operator = cell.getValue();
+    return h("span", null, link(cell), h("small", null, id.startsWith(`${operator}/`) ? id.slice(operator.length + 1) : id));
   };
 
   function request(_, __, { page, sort }) {

@@ -18,7 +18,7 @@ from fakes.site_results import HOSTILE, IDS, LARGE, MESSAGE, RIGHT, SUM, WHOLE, 
 from opconform.cases.results import Outcome
 from opconform.generators.source import GeneratedCases
 from opconform.reports.runs import put_together
-from opconform.reports.script import reproduction
+from opconform.reports.script import script_text
 from opconform.reports.show import case_text
 from opconform.reports.site import case_pages
 from opconform.reports.site.build import write_site
@@ -76,7 +76,7 @@ def test_a_case_is_told_as_show_tells_it(details: dict[str, dict[str, Any]], cas
     clauses = [f"clause       {c['id'].split('#')[1]}: {c['text']}" for c in told["clauses"]]
     assert [line for line in shown if line in clauses] == clauses
     assert len(clauses) > 1
-    assert told["script"] == reproduction(source.case(case))
+    assert told["script"] == script_text(source.case(case))
 
 
 def test_inputs_and_bounds_are_those_of_the_case_to_the_bit(details: dict[str, dict[str, Any]]) -> None:

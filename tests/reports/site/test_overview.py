@@ -76,9 +76,65 @@ def test_what_is_covered_is_told_of_all_the_suite_has(tmp_path: Path) -> None:
     whole = Library().version_counts()["onnx"]
     ran = {case(CAST): "pass", case(MEAN): "unsupported"}
     [row] = ranked_of(run(tmp_path / "a", "alpha", ran))
-    assert [one.words for one in row.covered] == [f"1 of {whole} ONNX operator versions"]
-    assert [badge.message for badge in row.badges] == [f"100% in 1 of {whole} versions"]
+    assert [one.words for one in row.covered] == [f"1 of {whole} ONNX operator versions (0.1%)"]
+    assert [badge.message for badge in row.badges] == [f"100% correct in 1 of {whole} versions"]
     assert whole == sum(len(spec.versions) for spec in Library().specs() if spec.standard == "onnx")
+
+
+def test_a_percentage_needs_fifty_judged_cases(tmp_path: Path) -> None:
+    few = dict.fromkeys(cases(48), "pass") | {case(MEAN): "wrong-value"}
+    [row] = ranked_of(run(tmp_path / "few", "alpha", few))
+    assert row.right == "Right in 48 of 49 judged cases"
+    [row] = ranked_of(run(tmp_path / "more", "alpha", {**few, cases(49)[-1]: "pass"}))
+    assert row.right == "Right in 49 of 50 judged cases (98%)"
+
+
+def test_the_overview_lists_the_operators_that_fail_and_says_when_and_where_it_ran(tmp_path: Path) -> None:
+    one, two = cases(2)
+    kept = [result(o, c, "alpha") for o, c in (("wrong-value", one), ("wrong-value", two), ("crash", case(MEAN)))]
+    machine = {"machine": {"platform": "Linux-6", "cores": 4, "python": "3.12.1"}}
+    write_site(put_together([write_folder(tmp_path / "a", kept, **{**PLAN, **machine})]), tmp_path / "site")
+    text = (tmp_path / "site" / "index.html").read_text()
+    rows = re.findall(r'<tr><th scope="row"><a href="(cases[^"]*)">([\w/]+)</a>.*?<td class="num">(\d+)</td>', text)
+    assert [(name, count) for _, name, count in rows] == [("onnx/ReduceMean", "1"), ("onnx/Cast", "2")]
+    assert rows[0][0].replace("&amp;", "&") == "cases.html?q=onnx/ReduceMean-&outcome=failed"
+    assert "2026-01-01, Linux-6, 4 cores, Python 3.12.1" in text
+    assert "https://onnx.ai/onnx/operators/" in text
+
+
+def test_a_crash_is_told_by_what_happened_and_no_clause_is_blamed(tmp_path: Path) -> None:
+    one, two = cases(2)
+    clause = "onnx/Cast#cast"
+    kept = [
+        result("crash", one, "alpha", detail="signal SIGFPE", clauses=(clause,)),
+        result("pass", two, "alpha", clauses=(clause,)),
+    ]
+    write_site(put_together([write_folder(tmp_path / "a", kept, **PLAN)]), tmp_path / "site")
+    failure = re.search(
+        r'<li class="failure brief">.*?</li>', (tmp_path / "site" / "index.html").read_text(), re.DOTALL
+    )
+    assert failure
+    assert "signal SIGFPE" in failure[0]
+    assert "cast" not in re.sub(r'href="[^"]*"', "", failure[0]).replace("onnx/Cast", "")
+    page = (tmp_path / "site" / "operators" / "onnx-Cast-13.html").read_text()
+    assert re.search(r'class="mark full"[^>]*title="1 passed, 1 crashed or hung"', page)
+
+
+def test_what_backends_do_differently_comes_first_among_the_silences(tmp_path: Path) -> None:
+    def told(backend: str, option: str) -> list[object]:
+        silent = {"flush": ["none"], "integer-rounding": ["a", "b"], "saturation": [option]}
+        return [result(case=case(CAST), backend=backend, behaviour=silent), result(case=case(MEAN), backend=backend)]
+
+    folders = [write_folder(tmp_path / b, told(b, o), **PLAN) for b, o in (("alpha", "a"), ("beta", "b"))]
+    folders.append(run(tmp_path / "c", "gamma", {case(MEAN): "pass"}))
+    write_site(put_together(folders), tmp_path / "site")
+    text = (tmp_path / "site" / "silences.html").read_text()
+    assert re.findall(r'<th scope="row" class="text"><code>([\w-]+)', text) == [
+        "saturation",
+        "flush",
+        "integer-rounding",
+    ]
+    assert re.findall(r'<th scope="col">(\w+)</th>', text)[2:] == ["alpha", "beta"]  # gamma shows none
 
 
 def test_a_twin_stands_in_the_row_of_the_one_that_it_is_like(tmp_path: Path) -> None:
