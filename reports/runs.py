@@ -5,8 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import json
-import os
-import stat
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
