@@ -199,16 +199,22 @@ def _deflated(beginning: bytes, whole: bytes) -> bytes:
 
 
 def inflated(line: bytes, longest: int) -> bytes | None:
-    """Return the line of a certificate as it was before it was compressed; None if it is longer, or damaged."""
+    """Return the line of a certificate as it was before it was compressed.
+
+    None if it is longer, damaged, or has anything else beside it.
+    """
     try:
         told = json.loads(line)
         if not isinstance(told, dict) or "deflated" not in told:
             return line if len(line) <= longest else None
+        if told.keys() != {"case", "deflated"}:
+            return None
         unpacking = zlib.decompressobj()
         whole = unpacking.decompress(base64.b64decode(told["deflated"]), longest + 1)
     except (ValueError, TypeError, RecursionError, zlib.error):
         return None
-    return whole if unpacking.eof and len(whole) <= longest else None
+    is_whole = unpacking.eof and not unpacking.unused_data and len(whole) <= longest
+    return whole if is_whole and whole.startswith(line.partition(b',"deflated":')[0] + b",") else None
 
 
 def _joined(head: bytes, told: Mapping[str, Any]) -> bytes:

@@ -130,6 +130,7 @@ class Library:
         self._vocabulary = vocabulary
         self._keep = root is None if keep is None else keep
         self._loaded: dict[str, Spec | OpconformError] = {}
+        self._bound_to: set[str] = set()  # the operators whose formula is being looked up
         self.broken: dict[str, OpconformError] = {}
         self._files = {f"{s}/{file.stem}": file for s in STANDARDS for file in sorted((self.root / s).glob("*.yaml"))}
 
@@ -250,8 +251,14 @@ class Library:
     def _formula(self, name: str) -> tuple[Spec, Version]:
         """Return the operator version to whose formula a file is bound; from this package, if the folder has none."""
         operator = name.rpartition("-")[0] or name
+        if operator in self._bound_to:
+            raise OpconformError(f"{operator} is bound to its own formula, directly or by way of others")
         here = operator in self._files or self.root == default_root()
-        return (self if here else Library(vocabulary=self._vocabulary)).operator_version(name)
+        self._bound_to.add(operator)
+        try:
+            return (self if here else Library(vocabulary=self._vocabulary)).operator_version(name)
+        finally:
+            self._bound_to.discard(operator)
 
     def operator_version(self, name: str) -> tuple[Spec, Version]:
         """Return the spec and version of `onnx/ReduceMean-13`, or of `onednn/ReduceMean`, which has no version.

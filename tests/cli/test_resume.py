@@ -103,7 +103,7 @@ def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(
     done = call("--resume", torn(whole, tmp_path / "out", share), BACKEND, "--waivers", waivers)
     assert done.exit_code == 1
     assert told(tmp_path / "out") == told(whole)
-    assert "21 failures of 1 kind in 75 results" in done.output
+    assert "28 failures of 1 kind in 83 results" in done.output
 
 
 def test_options_that_agree_may_be_given_again(whole: Path, tmp_path: Path, waivers: Path) -> None:

@@ -64,6 +64,7 @@ def test_a_function_may_prepare_the_inputs_of_the_formula() -> None:
         ("axis-range: axis-range", "axis-limit: axis-range", "onnx/Softmax-13 has no clause 'axis-limit'"),
         ("onnx/Softmax-13", "onnx/Softmax-12", "no operator version is called 'onnx/Softmax-12'"),
         ("onnx/Softmax-13", "onnx/Softmaxx-13", "did you mean 'onnx/Softmax'"),
+        ("onnx/Softmax-13", "openvino/Softmax-8", "openvino/Softmax is bound to its own formula"),
         (
             "family: normalization.softmax",
             "family: normalization.hardmax",

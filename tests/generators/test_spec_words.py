@@ -168,6 +168,12 @@ CASES = {
 }
 # words that do not change a case: they are in what is told of the operator, and of its clauses
 TOLD = {
+    "unused": (TOPK, "clauses:", "unused: {axis: it has no effect}\n\nclauses:"),
+    "as": (
+        *(SOFTMAX.replace("operator: onnx", "operator: openvino"), "clauses: {along"),
+        "as: {formula: onnx/Softmax-13, attributes: {axis: axis}, silences: {infinite: =infinite}, "
+        "clauses: {along-axis: along-axis, axis-range: axis-range, axis-negative: ~}}\nclauses: {along",
+    ),
     "source": (TOPK, "example.org/TopK", "example.org/other"),
     "change": (TOPK, "change: another order", "change: another type"),
     "deprecated": (TOPK, "change: another order", "deprecated: true"),
