@@ -55,7 +55,8 @@ def uniform(c: Call, like: Value | None = None) -> Value:
     moments = [c.constant(v, "float64").broadcast(*shape) for v in (low + half, half**2 / 3, half**4 / 5)]
     coarse = 2.0 ** (2 - element_type(type_).float_format.precision) * max(abs(low), abs(high), 2 * half)
     c.check("moments", arrays=moments, reach=half, law="uniform", unit=coarse)
-    return middle.either(upper)
+    lower = c.constant(low, type_).broadcast(*shape)
+    return middle.node("between", lower, upper)
 
 
 def _drawn(c: Call, like: Value | None) -> tuple[tuple[int, ...], str]:
@@ -117,8 +118,8 @@ def multinomial(c: Call, logits: Value) -> Value:
     c.check("moments", arrays=(mean.broadcast(batch, size), *powers), reach=reach, unit=rough * reach)
     c.check("frequencies", arrays=(chances,), unit=rough)
     _seeded(c, batch * size)
-    middle, last = (c.constant(v, "float64").broadcast(batch, size) for v in (reach / 2, reach))
-    return middle.either(last).cast(type_)
+    middle, first, last = (c.constant(n, type_).broadcast(batch, size) for n in (classes // 2, 0, classes - 1))
+    return middle.node("between", first, last)
 
 
 def dropout(c: Call, data: Value, ratio: Value | None = None, training: Value | None = None) -> tuple[Value, Value]:
