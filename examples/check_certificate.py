@@ -427,7 +427,11 @@ def cast(x: Any, p: dict[str, Any]) -> Any:
             return x
         if wide[3] == "ieee":
             form = {"precision": wide[1], "emin": wide[2], "emax": 1 - wide[2]}
-            return nearest(form, Fraction(x) if not isinstance(x, float) else x)
+            rounded = nearest(form, Fraction(x) if not isinstance(x, float) else x)
+            if p.get("saturate") and isinstance(rounded, float) and math.isinf(rounded):
+                most = (1 - Fraction(1, 1 << wide[1])) * Fraction(2) ** (form["emax"] + 1)
+                return most if rounded > 0 else -most
+            return rounded
     raise Unknown(f"cast from {old} to {new}")
 
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...cases.elements import Array
+from ...cases.elements import Array, element_type
 from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
 from . import Shaping
@@ -75,7 +75,7 @@ def lstm(
 
 @dataclass(frozen=True)
 class _Direction:
-    """The weights of one direction with G gates, and its functions.
+    """The weights of one direction with G gates, its functions, and the number of its steps.
 
     w: [G H, I], r: [G H, H], b: [2 G H], peepholes p: [3 H].
     """
@@ -86,6 +86,7 @@ class _Direction:
     b: Value | None
     p: Value | None
     functions: tuple[Callable[[Value], Value], ...]
+    steps: int
 
     @property
     def weights(self) -> Value:
@@ -103,8 +104,11 @@ class _Direction:
         return x.concat([h, *ones], 1)
 
 
-_BOUNDED = {"Sigmoid", "Tanh", "HardSigmoid", "Softsign"}
+_SHARES = {"Sigmoid", "HardSigmoid"}
+"""The functions whose results lie in [0, 1]."""
+_BOUNDED = {*_SHARES, "Tanh", "Softsign"}
 """The functions whose results lie in [-1, 1]."""
+_STEP_ROUNDINGS = 8  # in unit roundoffs of 1: the sum of two products, or a product of a difference of at most 2
 
 Step: TypeAlias = Callable[[_Direction, Value, States], States]
 """From x: [N, I] and the previous states to the next ones."""
@@ -141,8 +145,11 @@ def _gru_step(part: _Direction, x: Value, states: States) -> States:
         hidden = row.matmul(terms[0].concat(terms[1:], 2).reshape(batch, size, width, 1)).reshape(batch, size)
     hidden = g(_clipped(c, hidden))
     y = ((1.0 - update) * hidden + update * h).either(hidden + update * (h - hidden))
-    if not c.given("initial_h") and {*(c.attr("activations") or ())} <= _BOUNDED:
-        y = y.within(-1.0, 1.0)  # between the hidden gate and the last state, which begins at 0
+    names = c.attr("activations") or ("Sigmoid", "Tanh")
+    if not c.given("initial_h") and {*names[::2]} <= _SHARES and {*names[1::2]} <= _BOUNDED:
+        # between the hidden gate and the last state, which begins at 0; each step may round away from them
+        most = 1.0 + _STEP_ROUNDINGS * part.steps * element_type(x.type).float_format.roundoff
+        y = y.within(-most, most)
     return (y,)
 
 
@@ -212,7 +219,7 @@ def _layer(
     found = []
     for d in range(directions):
         biases, peepholes = (None if v is None else v[d] for v in (b, p))
-        part = _Direction(c, w[d], r[d], biases, peepholes, functions[d])
+        part = _Direction(c, w[d], r[d], biases, peepholes, functions[d], steps)
         start = tuple(zero if s is None else s[d] for s in starts)
         walk = _walk(c, functools.partial(step, part), x, lens, start, backward=way == "reverse" or d == 1)
         found.append(walk)

@@ -12,6 +12,7 @@ from recorded import readings, values
 
 from opconform.cases.elements import element_type
 from opconform.cases.program import Tensor
+from opconform.generators.source import GeneratedCases
 
 F = np.float32
 FLOAT = {"output": "float32"}
@@ -422,3 +423,10 @@ def test_a_value_to_pad_with_may_have_rank_1() -> None:
     assert {one.taken["value-rank"] for one in found} == {"taken", "rejected"}
     assert [one.values[0].tolist() for one in found if one.values] == [[7, 1, 1]]
     assert readings("onnx/Pad-13", given | {"constant_value": np.array([7, 8], F)}, FLOAT) == "value-scalar"
+
+
+def test_a_state_may_round_away_from_one_a_little_at_each_step() -> None:
+    case = "onnx/GRU-7/float32,int32/3x2x4,1x9x4,1x9x3/hidden_size=3;outputs=Y,Y_h/large/saturated"
+    outputs = next(GeneratedCases().batches([case])).expectation.options[0].outputs
+    lowest = min(float(bounds.lower[bounds.value == 0].min()) for bounds in outputs[:1])  # a gate that is open
+    assert -1.0001 < lowest < -1 - 3 * 2**-23
