@@ -42,7 +42,8 @@ BROKEN = 99
 """What a program exits with when a sanitizer finds something."""
 GLOBS = (
     "*/2x2/*", "onnx/Mean-13/*/scalar/*", "*/overflow/*", "*/special/*", "*/negative-zero/*",
-    "onnx/ReduceMean-1/*/axis-beyond", "onnx/ReduceMean-13/bfloat16/512x32/*", "openvino/*/bool*", "openvino/*/int8*",
+    "onnx/ReduceMean-1/*/axis-beyond", "onnx/ReduceMean-13/bfloat16/512x32/*",
+    "openvino/ReduceMean-1/bool*", "openvino/ReduceMean-1/int8*",
     "onnx/ReduceMean-18/*int64/*",
 )  # fmt: skip
 MEANS = (
@@ -141,7 +142,7 @@ def test_the_backend_of_the_page_for_vendors_is_built_and_judged(built: Path, co
 
 def test_a_right_backend_in_cpp_passes_every_case(built: Path, corpus: Path) -> None:
     code, found, said = judged(built / "toy_mean", corpus)
-    assert code == 0, said
+    assert code == 0, [one for one in found if one[0] not in ("pass", "unsupported")]
     assert [case for _, case in found] == list(CorpusCases(corpus).ids())
     assert {outcome for outcome, _ in found} == {"pass", "accepted-invalid"}
     assert said == f"{len(found)} cases, 0 failures\n"
