@@ -385,8 +385,8 @@ class Worker:
         for stray in known:
             text = None if stray.key is None else self._ids.get(stray.key.place)
             lane = None if text is None else lanes.get(text)
-            if stray.key is not None and stray.key.place > self._last:
-                self._pending.append(stray)  # the batch that it belongs to is still to come
+            if self._is_early(stray):
+                self._pending.append(stray)
             elif lane is None or not self._is_charged(batch, lane, stray, verdicts[lane], begin):
                 self._untold.append(stray)
             else:
@@ -394,14 +394,18 @@ class Worker:
                 again = f"state: dies when used again: {_stray_words(stray)}"
                 verdicts[lane] = lost if stray.blamed else replace(lost, detail=again)
 
+    def _is_early(self, stray: Stray) -> bool:
+        """Return whether a death belongs to a batch to come; a confirmation belongs to the present one."""
+        key = stray.key
+        return key is not None and key.place > self._last and _is_of_a_case(key)
+
     def _is_charged(self, batch: Batch, lane: int, stray: Stray, verdict: Verdict, begin: Begin) -> bool:
         """Return whether a death is to be charged to the case that was running although it passes in a new process.
 
         It is if the death repeats, or if the host knows that the case is to blame.
         """
         ends = verdict.outcome in (Outcome.CRASH, Outcome.TIMEOUT)
-        key = stray.key
-        own = key is not None and key.phase == "run" and key.fresh == "shared"  # neither a sibling nor a confirmation
+        own = stray.key is not None and _is_of_a_case(stray.key)
         return not ends and (stray.blamed or (own and self._dies_again(batch, lane, stray, begin)))
 
     def _dies_again(self, batch: Batch, lane: int, stray: Stray, begin: Begin) -> bool:
@@ -471,8 +475,8 @@ class Worker:
 
     def _record(self, result: Result, attached: Mapping[str, str] = MappingProxyType({})) -> bytes:
         known = [*self._pending, *self.hosts.strays()]
-        self._pending = [one for one in known if one.key is not None and one.key.place > self._last]
-        told = [*self._untold, *(one for one in known if one.key is None or one.key.place <= self._last)]
+        self._pending = [one for one in known if self._is_early(one)]
+        told = [*self._untold, *(one for one in known if not self._is_early(one))]
         self._untold = []
         deaths = [self._death(stray) for stray in told]
         return record_of(result, attached, deaths)
@@ -484,6 +488,11 @@ class Worker:
         before = [text for text in ran if text != case]  # a valid sibling ran on behalf of the case itself
         told = {"kind": stray.kind, "phase": stray.phase, "exit": stray.exit, "tail": stray.tail}
         return {"case": case, "before": before, **told}
+
+
+def _is_of_a_case(request: Request) -> bool:
+    """Return whether a request is a case's own run: neither a sibling's nor a confirmation."""
+    return request.phase == "run" and request.fresh == "shared"
 
 
 def _stray_words(stray: Stray) -> str:
