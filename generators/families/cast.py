@@ -144,7 +144,8 @@ def bit_cast(c: Call, x: Value) -> Value:
     if source.name == to.name:
         _bits_are_kept(c, held)
         return x
-    codes = held.view(f"u{held.dtype.itemsize}") & ((1 << source.bits) - 1)
+    unsigned = np.dtype(f"u{held.dtype.itemsize}")
+    codes = held.view(unsigned) & unsigned.type((1 << source.bits) - 1)  # NumPy 1 widens a scalar & an int
     if to.name == "bool":
         return c.constant(codes != 0, "bool").undefined(c.constant(codes > 1, "bool"))
     if to.is_packed and to.is_integer:

@@ -307,11 +307,11 @@ def test_the_default_suite_stays_within_its_budget() -> None:
     assert max(every.values()) <= 300
     assert every.total() <= 65_000
     usual = [count for name, count in every.items() if name not in MEANS and not name.startswith("onnx/Cast-")]
-    assert sum(usual) <= 81 * len(usual)
+    assert sum(usual) <= 93 * len(usual)
     size = expected(LIBRARY, Selection())
     assert sum(one.cases for one in size.values()) == every.total()
     assert size["onnx"].programs == len({tuple(t.split("/")[1:5]) for t in plan() if t.startswith("onnx/")})
-    assert size["onnx"].seconds < 80
+    assert size["onnx"].seconds < 85
 
 
 @pytest.mark.parametrize(
