@@ -85,7 +85,7 @@ def read_lock(file: Path) -> Lock:
         cases.append(CaseDigests(found[3], found[1], found[2]))
     lock = Lock(head[1], head[2], tuple(cases))
     if lock.digest != head[4] or len(cases) != int(head[3]):
-        raise LockError(f"{file}: does not match its own digest; restore it from git, or run `opconform lock`")
+        raise LockError(f"{file}: does not match its own digest; restore it from git, or run `opconform dev lock`")
     return lock
 
 

@@ -85,7 +85,15 @@ def _check_address_space() -> None:
         sys.exit(3)
 
 
-class _Interruptible(click.Group):
+class _InOrder(click.Group):
+    """A group whose help lists its commands in the order in which they were added."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """Return the commands' names."""
+        return list(self.commands)
+
+
+class _Interruptible(_InOrder):
     """A group whose commands exit with 130 when interrupted; click's own code would mean non-conformant.
 
     If standard output cannot be written they exit with 2; characters that its encoding lacks are escaped. What no
@@ -115,6 +123,12 @@ class _Interruptible(click.Group):
         except Exception as error:
             sys.exit(failed_unexpectedly(error))
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Return the command that the arguments name. Raises UsageError, which names a maintainers' command in full."""
+        if args and args[0] not in self.commands and args[0] in dev.commands:
+            ctx.fail(f"no such command {args[0]!r}; expected `{ctx.command_path} dev {args[0]}`")
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         _check_address_space()
@@ -139,34 +153,43 @@ def _end_fast() -> None:
         gc.freeze()
 
 
+@click.group(cls=_InOrder)
+def dev() -> None:
+    """Maintain the suite itself: spec files, the lock, wrong implementations, others' test data."""
+
+
 _COMMANDS = (
-    run.run,
-    run.list_,
-    run.show,
-    commands.check_runner,
-    run.claims,
-    run.minimise,
-    run.bisect,
-    commands.audit,
-    commands.diff,
-    commands.page,
-    commands.report,
-    commands.finding,
-    commands.rejudge,
-    commands.export,
-    commands.submit,
-    commands.compare,
-    commands.history,
-    commands.verify,
-    commands.corpus_diff,
-    commands.lock,
-    commands.scaffold,
-    commands.judge_data,
-    commands.compare_data,
-    commands.mutants,
-    commands.meaningless,
-    commands.completion,
+    (run.run, "Run the suite against backends."),
+    (run.list_, "List operator versions, cases or backends."),
+    (run.show, "Show a case or an operator version."),
+    (run.claims, "Write what a backend supports, as a profile."),
+    (run.minimise, "Shrink a case that fails."),
+    (run.bisect, "Find the release in which a case began to fail."),
+    (commands.check_runner, "Check a program against the process protocol."),
+    (commands.report, "Print the results of runs, or make their site."),
+    (commands.compare, "Show what changed between two runs."),
+    (commands.history, "Keep the results of many runs."),
+    (commands.finding, "Write reports for the makers of backends."),
+    (commands.submit, "Pack a run into one archive."),
+    (commands.verify, "Check a corpus or a submission."),
+    (commands.rejudge, "Judge a run again, with this release."),
+    (commands.export, "Write cases to files for other languages."),
+    (commands.corpus_diff, "Compare two corpora."),
+    (commands.diff, "Compare two operator versions."),
+    (dev, "Maintain the suite itself."),
+    (commands.completion, "Make the shell complete commands."),
+)
+_MAINTAINERS = (
+    (commands.audit, "Compare spec files with a standard, and show coverage."),
+    (commands.scaffold, "Begin a spec file from the standard's schema."),
+    (commands.page, "Write a page of the docs about operators."),
+    (commands.lock, "Write or check the digests of all cases."),
+    (commands.mutants, "Test the suite on wrong and right implementations."),
+    (commands.meaningless, "List the cases that admit a meaningless answer."),
+    (commands.judge_data, "Judge expected outputs of ONNX's test data."),
+    (commands.compare_data, "Compare test data with the suite."),
 )
 
-for _command in _COMMANDS:
-    main.add_command(_command)
+for _group, _members in ((main, _COMMANDS), (dev, _MAINTAINERS)):
+    for _command, _command.short_help in _members:
+        _group.add_command(_command)

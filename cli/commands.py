@@ -99,7 +99,7 @@ def corpus_diff(old: Path, new: Path, as_json: bool) -> int:
     return told(*corpus_difference(old, new, as_json=as_json))
 
 
-@click.command(cls=Examples, examples="opconform lock --check\nopconform lock")
+@click.command(cls=Examples, examples="opconform dev lock --check\nopconform dev lock")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if the lock does not match the suite.")
 @click.option("--folder", metavar="DIR", type=click.Path(path_type=Path), help="Another folder of locks.")
 @click.option("--changes", metavar="FILE", type=click.Path(path_type=Path), help="Another list of changes.")
@@ -116,7 +116,9 @@ def lock(**options: Any) -> int:
     return told(*locked(LockOptions(**options)))
 
 
-@click.command(cls=Examples, examples="opconform audit onnx\nopconform audit --json\nopconform audit openvino")
+@click.command(
+    cls=Examples, examples="opconform dev audit onnx\nopconform dev audit --json\nopconform dev audit openvino"
+)
 @click.argument("standard", metavar="[STANDARD]", default="onnx")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
@@ -164,7 +166,7 @@ def diff(one: str, other: str, as_json: bool, specs: Path | None) -> None:
 
 @click.command(
     cls=Examples,
-    examples="opconform page onnx/ReduceMean openvino/ReduceMean onednn/ReduceMean --title 'The mean' > mean.md",
+    examples="opconform dev page onnx/ReduceMean openvino/ReduceMean onednn/ReduceMean --title 'The mean' > mean.md",
 )
 @click.argument("operators", metavar="OPERATOR...", nargs=-1, required=True)
 @click.option("--title", metavar="TEXT", help="The page's title.  [default: the operators]")
@@ -231,7 +233,7 @@ def completion(context: click.Context, shell: str) -> None:
     click.echo(kind(context.find_root().command, {}, "opconform", "_OPCONFORM_COMPLETE").source())
 
 
-@click.command(cls=Examples, examples="opconform scaffold onnx/Add > specs/onnx/Add.yaml")
+@click.command(cls=Examples, examples="opconform dev scaffold onnx/Add > specs/onnx/Add.yaml")
 @click.argument("operator", metavar="OP")
 @clear_errors
 def scaffold(operator: str) -> None:
@@ -244,8 +246,8 @@ def scaffold(operator: str) -> None:
 @click.command(
     "judge-data",
     cls=Examples,
-    examples="opconform judge-data site-packages/onnx/backend/test/data/node\n"
-    "opconform judge-data data/node --explained explained.yaml --markdown page.md",
+    examples="opconform dev judge-data site-packages/onnx/backend/test/data/node\n"
+    "opconform dev judge-data data/node --explained explained.yaml --markdown page.md",
 )
 @click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path, exists=True))
 @click.option(
@@ -271,8 +273,8 @@ def judge_data(path: Path, **options: Any) -> int:
 @click.command(
     "compare-data",
     cls=Examples,
-    examples="opconform compare-data site-packages/onnx/backend/test/data\n"
-    "opconform compare-data data/node --sample 10 --markdown page.md",
+    examples="opconform dev compare-data site-packages/onnx/backend/test/data\n"
+    "opconform dev compare-data data/node --sample 10 --markdown page.md",
 )
 @click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path, exists=True))
 @click.option(
@@ -290,7 +292,7 @@ def judge_data(path: Path, **options: Any) -> int:
 def compare_data(path: Path, **options: Any) -> int:
     """Compare test data in ONNX's layout with the suite: what each exercises, and which mutants each exposes.
 
-    DIR is a folder as for `opconform judge-data`. Models of one node count if their operator version has a spec.
+    DIR is a folder as for `opconform dev judge-data`. Models of one node count if their operator version has a spec.
     """
     from .compare_data import CompareDataOptions, compare_data  # noqa: PLC0415
 
@@ -299,8 +301,8 @@ def compare_data(path: Path, **options: Any) -> int:
 
 @click.command(
     cls=Examples,
-    examples="opconform meaningless --select 'onnx/Pow-*'\n"
-    "opconform meaningless --record docs/meaningless.jsonl --markdown docs/meaningless.md",
+    examples="opconform dev meaningless --select 'onnx/Pow-*'\n"
+    "opconform dev meaningless --record docs/meaningless.jsonl --markdown docs/meaningless.md",
 )
 @SELECT
 @STRENGTH
@@ -328,9 +330,9 @@ def meaningless(**options: Any) -> int:
 
 @click.command(
     cls=Examples,
-    examples="opconform mutants\n"
-    "opconform mutants --select 'onnx/ReduceMean-18' --html matrix.html --json matrix.json\n"
-    "opconform mutants --suite smoke",
+    examples="opconform dev mutants\n"
+    "opconform dev mutants --select 'onnx/ReduceMean-18' --html matrix.html --json matrix.json\n"
+    "opconform dev mutants --suite smoke",
 )
 @SELECT
 @STRENGTH

@@ -1,4 +1,4 @@
-"""`opconform lock`: writes or checks the digests of the suite's cases that are kept in git."""
+"""`opconform dev lock`: writes or checks the digests of the suite's cases that are kept in git."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def lock(options: LockOptions) -> Lines:
     if not options.check and not options.folder and not (root / CHANGES).is_file():
         raise OpconformError(
             f"lock: {root} is an installed package, and the lock is kept in a checkout: run it there, or name a "
-            "--folder and a --changes; `opconform lock --check` works here too"
+            "--folder and a --changes; `opconform dev lock --check` works here too"
         )
     folder = options.folder or root / "cases" / "manifests"
     old = read_locks(folder) if folder.is_dir() else {}
@@ -121,7 +121,7 @@ def _checked(folder: Path, old: Mapping[str, Lock], new: Mapping[str, Lock]) -> 
     lines = list(difference_lines(found))
     if not lines:
         return [f"the lock matches the suite: {counted(len(_every(new)), 'case')}"], 0
-    told = f"{folder}: does not match this suite; run `opconform lock`, and review its changes"
+    told = f"{folder}: does not match this suite; run `opconform dev lock`, and review its changes"
     return [*lines, told], 1
 
 

@@ -1,4 +1,4 @@
-"""`opconform meaningless`: which cases admit an answer that means nothing, each with a reason, kept like the lock."""
+"""`opconform dev meaningless`: cases that admit an answer without meaning, each with a reason, kept like the lock."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Admitted:
 
 @dataclass(frozen=True)
 class MeaninglessOptions:
-    """The options of `opconform meaningless`; see its help."""
+    """The options of `opconform dev meaningless`; see its help."""
 
     selection: Selection = field(default_factory=Selection)
     specs: Path | None = None
@@ -284,7 +284,7 @@ def read_admitted(file: Path) -> dict[str, Admitted]:
         told = map(json.loads, lines)
         found = [Admitted(one["version"], one["digest"], one["cases"], one["admitted"]) for one in told]
     except (KeyError, TypeError, ValueError) as error:
-        raise OpconformError(f"{file}: not a record of `opconform meaningless`: {error}") from None
+        raise OpconformError(f"{file}: not a record of `opconform dev meaningless`: {error}") from None
     return {one.version: one for one in found}
 
 
@@ -336,7 +336,7 @@ def page_text(told: Explained, every: Iterable[Admitted]) -> str:
     for (operator, why), counted in sorted(told.counts.items()):
         reasons.setdefault(why, Counter())[operator] += counted["cases"]
     lines = [
-        "<!-- Made by `opconform meaningless --record docs/meaningless.jsonl --markdown docs/meaningless.md`. -->",
+        "<!-- Made by `opconform dev meaningless --record docs/meaningless.jsonl --markdown docs/meaningless.md`. -->",
         "# Answers that mean nothing",
         "",
         "Five backends without a meaning run on every valid case of the default suite that has an element: "

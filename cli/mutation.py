@@ -1,4 +1,4 @@
-"""`opconform mutants`: runs the cases against wrong and compliant implementations, one process per operator version."""
+"""`opconform dev mutants`: cases against wrong and compliant implementations, one process per operator version."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from .planning import planned_ids
 
 _REMARK = (
     "The suite `smoke`: some six small cases of each operator version, which kill most mutants that the suite kills.\n"
-    "Made by `opconform mutants --write-smoke FILE`."
+    "Made by `opconform dev mutants --write-smoke FILE`."
 )
 
 
 @dataclass(frozen=True)
 class MutationOptions:
-    """The options of `opconform mutants`; see its help."""
+    """The options of `opconform dev mutants`; see its help."""
 
     selection: Selection = field(default_factory=Selection)
     specs: Path | None = None
@@ -138,6 +138,7 @@ def _codes(specs: Mapping[str, Spec]) -> dict[str, str]:
     """
     generators = package_root() / "generators"
     shared = [*sorted((generators / "mutants").glob("*.py")), generators / "arithmetic" / "native.py"]
+    shared.remove(generators / "mutants" / "backends.py")  # which finds them by name
     shared += [package_root() / "cli" / f"{name}.py" for name in ("bounds", "killing")]
     common = "".join(map(_code, shared))
     names = {spec.family for spec in specs.values()}

@@ -363,14 +363,14 @@ def matrix_markdown(matrix: Matrix) -> str:
 
 
 def _page(matrix: Matrix) -> Iterator[str]:
-    yield "<!-- Made by `opconform mutants --record docs/kill-matrix.jsonl --markdown docs/kill-matrix.md`. -->"
+    yield "<!-- Made by `opconform dev mutants --record docs/kill-matrix.jsonl --markdown docs/kill-matrix.md`. -->"
     yield "# Kill matrix"
     yield ""
     yield _ABOUT.replace(". ", ".\n")
     yield "To run a single mutant: `opconform run mutant:nan-lost`. See [testing-the-suite.md](testing-the-suite.md)."
     yield ""
     yield "This page has sums. Its record, `docs/kill-matrix.jsonl`, has each survivor and each hidden trigger with the"
-    yield "reason, and `opconform mutants --record docs/kill-matrix.jsonl --html matrix.html` makes one page of it."
+    yield "reason, and `opconform dev mutants --record docs/kill-matrix.jsonl --html matrix.html` makes one page of it."
     yield ""
     operators = _by_operator(matrix)
     yield from _table(("", *_HEADINGS), [("all", *_sums(list(matrix.tested.values())))])

@@ -215,7 +215,7 @@ class Clause:
 
     `when`: the settings of cases that test it; empty: every valid case; None: only the edges that name it. `disputes`:
     the parts of the signature, such as `inputs.axes`, in which a disputed clause and a library differ. `excludes`:
-    globs for the triggers of `opconform mutants` that it makes impossible for valid calls: `rank=[01]`.
+    globs for the triggers of `opconform dev mutants` that it makes impossible for valid calls: `rank=[01]`.
     """
 
     id: str

@@ -48,7 +48,7 @@ def _find(operator: str) -> tuple[str, str]:
         raise OpconformError(
             f"{operator!r}: a scaffold is made from ONNX's schemas, so name it as in onnx/Add; "
             f"the library of {standard} does not report the names of inputs: write the file from the page, "
-            f"and `opconform audit {standard}` checks it"
+            f"and `opconform dev audit {standard}` checks it"
         )
     if standard != "onnx" or not rest:
         raise OpconformError(f"{operator!r}: a scaffold is made from ONNX's schemas; name it as in onnx/Add")

@@ -311,7 +311,7 @@ def test_the_page_on_coverage_is_what_the_audit_writes_and_the_readme_says_its_f
     if f"schemas of onnx {onnx.__version__};" not in page:
         pytest.skip("the page was written with another release of onnx")
     made = tmp_path / "coverage.md"
-    assert CliRunner().invoke(main, ["audit", "onnx", "--markdown", str(made)]).exit_code == 0
+    assert CliRunner().invoke(main, ["dev", "audit", "onnx", "--markdown", str(made)]).exit_code == 0
     assert made.read_text(encoding="utf-8") == page
     covered, total = re.findall(r"\d+", re.search(r"^\| operator versions \|.*\| (.*) \|$", page, re.MULTILINE)[1])[:2]
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())

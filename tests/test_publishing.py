@@ -281,7 +281,7 @@ def test_a_release_s_pages_and_cases_are_made_by_the_wheel(checkout: Path, envir
 
 
 def test_every_release_has_its_heading_in_the_changelog_and_in_the_list_of_changed_expectations() -> None:
-    """`opconform lock` reads in the second which version was released last."""
+    """`opconform dev lock` reads in the second which version was released last."""
     files = (ROOT / "CHANGELOG.md", ROOT / "docs" / "expectation-changes.md")
     log, changes = (re.findall(r"^## .*", file.read_text(encoding="utf-8"), re.MULTILINE) for file in files)
     assert log == changes

@@ -58,7 +58,7 @@ def implementation(library: Library, name: str) -> Implementation:
                     if (trigger.name, one.name) == (level, effect):
                         return triggered(trigger, one)
     if name not in known:
-        hint = did_you_mean(name, known) or "; `opconform mutants --html FILE` has all"
+        hint = did_you_mean(name, known) or "; `opconform dev mutants --html FILE` has all"
         raise OpconformError(f"no mutant or variant is called {name!r}{hint}")
     return known[name]
 
@@ -69,7 +69,7 @@ def implementation(library: Library, name: str) -> Implementation:
 def mutant(name: str = "") -> Interpreter:
     """Return the runner of the mutant or the compliant variant called `name`. Raises OpconformError."""
     if not name:
-        words = "expected mutant:NAME, as in mutant:nan-lost; `opconform mutants --html` has all"
+        words = "expected mutant:NAME, as in mutant:nan-lost; `opconform dev mutants --html` has all"
         raise NeedsArgumentError(f"mutant: {words}")
     library = GeneratedCases().library
     return Interpreter(f"mutant:{name}", implementation(library, name), library)

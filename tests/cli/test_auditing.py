@@ -1,4 +1,4 @@
-"""`opconform audit` of OpenVINO and oneDNN: what it prints, its JSON, and its exit codes."""
+"""`opconform dev audit` of OpenVINO and oneDNN: what it prints, its JSON, and its exit codes."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def specs_with(folder: Path, standard: str, old: str, new: str) -> Path:
 @pytest.mark.slow
 @needs_openvino
 def test_openvino_bears_out_its_specs_and_says_what_it_does_not_tell(read_once: None) -> None:
-    done = call("audit", "openvino")
+    done = call("dev", "audit", "openvino")
     assert done.exit_code == 0, done.output
     assert "openvino: no differences from OpenVINO 20" in done.output
     assert "not shown by OpenVINO 20" in done.output
     assert "takes T = float4e2m1" in done.output  # more than numeric types, which proves nothing
     assert "no case:" not in done.output
-    read = json.loads(call("audit", "openvino", "--json").output)
+    read = json.loads(call("dev", "audit", "openvino", "--json").output)
     assert read["standard"] == "openvino"
     assert (read["operator_versions"]["covered"], read["differences"]) == (4, [])
     assert read["operator_versions"]["total"] > 200
@@ -76,10 +76,10 @@ def test_openvino_bears_out_its_specs_and_says_what_it_does_not_tell(read_once: 
 @pytest.mark.slow
 @needs_onednn
 def test_what_onednn_refuses_of_its_page_is_disputed_and_no_failure(read_once: None) -> None:
-    done = call("audit", "onednn")
+    done = call("dev", "audit", "onednn")
     assert done.exit_code == 0, done.output
     assert "onednn: no differences from oneDNN 3." in done.output
-    read = json.loads(call("audit", "onednn", "--json").output)
+    read = json.loads(call("dev", "audit", "onednn", "--json").output)
     (disputed,) = read["disputed"]
     assert disputed["message"].startswith("input 2: here axes: optional int32, oneDNN 3.")
     lines = (default_root() / "onednn" / "ReduceMean.yaml").read_text().splitlines()
@@ -92,7 +92,7 @@ def test_what_onednn_refuses_of_its_page_is_disputed_and_no_failure(read_once: N
 @needs_onednn
 def test_without_the_dispute_the_same_difference_fails(tmp_path: Path, library) -> None:
     library("onednn", "ReduceMeanOfOneDnn")
-    done = call("audit", "onednn", "--specs", specs_with(tmp_path, "onednn", "    disputes: inputs.axes\n", ""))
+    done = call("dev", "audit", "onednn", "--specs", specs_with(tmp_path, "onednn", "    disputes: inputs.axes\n", ""))
     assert done.exit_code == 1
     assert f"{tmp_path}/onednn/ReduceMean.yaml:8:22: input 2: here axes: optional int32, oneDNN" in done.output
 
@@ -101,16 +101,16 @@ def test_without_the_dispute_the_same_difference_fails(tmp_path: Path, library) 
 def test_a_spec_that_openvino_contradicts_exits_1_and_names_the_line(tmp_path: Path, library) -> None:
     library("openvino", "ReduceMeanOfOpenVino")
     root = specs_with(tmp_path, "openvino", "keep_dims: boolean = false", "keep_dims: boolean = true")
-    done = call("audit", "openvino", "--specs", root)
+    done = call("dev", "audit", "openvino", "--specs", root)
     assert done.exit_code == 1
     assert f"{root}/openvino/ReduceMean.yaml:7:18: attribute keep_dims: here boolean = true, OpenVINO" in done.output
-    read = json.loads(call("audit", "openvino", "--specs", root, "--json").output)
+    read = json.loads(call("dev", "audit", "openvino", "--specs", root, "--json").output)
     assert [d["line"] for d in read["differences"]] == [7]
 
 
 def test_an_operator_that_the_library_dies_of_exits_3_and_says_so(library) -> None:
     library("openvino", "Faulty")
-    done = call("audit", "openvino")
+    done = call("dev", "audit", "openvino")
     assert done.exit_code == 3
     assert "not asked: openvino/ReduceMean-1: Faulty 1.0 could not be asked: its process ended (signal" in done.output
     assert "coverage" in done.output  # the others were asked
@@ -118,7 +118,7 @@ def test_an_operator_that_the_library_dies_of_exits_3_and_says_so(library) -> No
 
 def test_a_library_that_dies_before_it_says_anything_exits_3(library) -> None:
     library("openvino", "DiesAtOnce")
-    done = call("audit", "openvino")
+    done = call("dev", "audit", "openvino")
     assert done.exit_code == 3
     assert "opconform: the library of openvino was lost" in done.stderr
 
@@ -129,14 +129,14 @@ def test_a_library_that_dies_before_it_says_anything_exits_3(library) -> None:
 )
 def test_a_library_that_is_not_there_or_not_usable_exits_2_and_says_what_to_do(name: str, words: str, library) -> None:
     library("onednn", name)
-    done = call("audit", "onednn")
+    done = call("dev", "audit", "onednn")
     assert done.exit_code == 2
     assert words in done.output
 
 
 def test_onnx_needs_no_library(library, tmp_path: Path) -> None:
     library("openvino", "Absent")
-    done = call("audit", "--json", "--specs", specs_of_means(tmp_path))
+    done = call("dev", "audit", "--json", "--specs", specs_of_means(tmp_path))
     assert done.exit_code == 0
     assert json.loads(done.output).keys() == {
         *("standard", "operator_versions", "type_triples", "attributes", "clauses"),
@@ -149,13 +149,13 @@ def test_a_version_that_a_new_release_brings_is_missed(monkeypatch: pytest.Monke
     known = onnx_signatures("")
     newer = {**known, "Abs": {**known["Abs"], 99: known["Abs"][13]}, "Absolute": {99: known["Abs"][13]}}
     monkeypatch.setattr(findings, "onnx_signatures", lambda domain="": newer if not domain else onnx_signatures(domain))
-    done = call("audit", "onnx")
+    done = call("dev", "audit", "onnx")
     assert done.exit_code == 1
     assert {"no spec: onnx/Abs-99", "no spec: onnx/Absolute-99"} <= set(done.output.splitlines())
     assert "version 99 is in onnx" in done.output
 
 
 def test_a_scaffold_of_another_standard_says_what_to_do() -> None:
-    done = call("scaffold", "onednn/Add")
+    done = call("dev", "scaffold", "onednn/Add")
     assert done.exit_code == 2
-    assert "write the file from the page, and `opconform audit onednn` checks it" in done.output
+    assert "write the file from the page, and `opconform dev audit onednn` checks it" in done.output

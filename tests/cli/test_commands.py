@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from fakes.sampled import slow
 from fakes.specs import specs_of_means
 
-from opconform.cli import main
+from opconform.cli import dev, main
 
 INT32 = ["--select", "onnx/ReduceMean-13/int32/*"]
 BEYOND = "onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53"
@@ -53,13 +53,26 @@ def specs_with(folder: Path, old: str, new: str) -> Path:
 def test_help_names_every_command() -> None:
     done = call("--help")
     assert done.exit_code == 0
-    for name in ("run", "list", "show", "audit", "scaffold"):
+    for name in ("run", "list", "show", "dev"):
         assert re.search(rf"^  {name}  ", done.output, re.MULTILINE)
+    for name in ("audit", "scaffold", "lock", "mutants"):
+        assert not re.search(rf"^  {name}  ", done.output, re.MULTILINE)
+        assert re.search(rf"^  {name}  ", call("dev", "--help").output, re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", sorted(main.commands))
+def test_a_maintainers_command_without_its_group_is_named_in_full() -> None:
+    done = call("audit", "onnx")
+    assert done.exit_code == 2
+    assert "no such command 'audit'; expected `" in done.output
+    assert "dev audit`" in done.output
+
+
+NAMES = [name for name in main.commands if name != "dev"] + [f"dev {name}" for name in dev.commands]
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
 def test_each_command_s_help_shows_an_example_of_it(name: str) -> None:
-    done = call(name, "--help")
+    done = call(*name.split(), "--help")
     assert done.exit_code == 0
     _, _, examples = done.output.partition("Examples:")
     lines = [line.strip() for line in examples.splitlines() if line.strip()]
@@ -149,13 +162,13 @@ WRONG = {
         f"run onnxruntime --select {PLANNED.replace('beyond', 'beyon')}",
         f"the nearest case is {PLANNED}",
     ),
-    "a misspelt case to mutate": ("mutants --select onnx/Meen-13", "did you mean 'onnx/Mean-13'?"),
+    "a misspelt case to mutate": ("dev mutants --select onnx/Meen-13", "did you mean 'onnx/Mean-13'?"),
     "a misspelt case to show": (f"show {PLANNED.replace('ReduceMean', 'RedceMean')}", f"the nearest case is {PLANNED}"),
     "two archives": ("export --format npz --out a.zip --pack b.zip", "two archives, a.zip and b.zip"),
     "nothing to list": ("list cases --select nonesuch", "nonesuch selects no case"),
     "no operators to list": ("list --select nonesuch", "nonesuch selects no case"),
-    "an unknown standard": ("audit onxx", "'onxx' cannot be audited: it has no schema; did you mean 'onnx'?"),
-    "an unknown operator": ("scaffold onnx/RedceMean", "no operator 'RedceMean'; did you mean 'ReduceMean'?"),
+    "an unknown standard": ("dev audit onxx", "'onxx' cannot be audited: it has no schema; did you mean 'onnx'?"),
+    "an unknown operator": ("dev scaffold onnx/RedceMean", "no operator 'RedceMean'; did you mean 'ReduceMean'?"),
     "an unknown command": ("rnu", "No such command 'rnu'"),
     "an unknown option of a command": ("run onnxruntime --nonesuch", "No such option"),
     "no case id": ("show garbage", "'garbage' is not a case id: it has 1 parts, expected standard/Operator-version/"),
@@ -213,7 +226,7 @@ def test_what_an_id_says_reaches_no_terminal_raw() -> None:
     assert "\x1b" not in message
 
 
-@pytest.mark.parametrize("command", [["show", BEYOND], ["list", "--select", "onnx/ReduceMean-*"], ["audit"]])
+@pytest.mark.parametrize("command", [["show", BEYOND], ["list", "--select", "onnx/ReduceMean-*"], ["dev", "audit"]])
 def test_malformed_yaml_names_file_line_and_column(command: list[str], tmp_path: Path) -> None:
     root = specs_with(tmp_path, "operator: onnx/ReduceMean\n", "operator: onnx/ReduceMean\nfamily: [reduction\n")
     message = fails(*command, "--specs", root)
@@ -240,7 +253,7 @@ def test_no_corpus_is_written_where_a_spec_file_is_wrong(tmp_path: Path) -> None
 
 
 def test_a_folder_without_specs_is_told(tmp_path: Path) -> None:
-    for command in (["list"], ["show", BEYOND], ["run", "onnxruntime"], ["audit"]):
+    for command in (["list"], ["show", BEYOND], ["run", "onnxruntime"], ["dev", "audit"]):
         assert f"{tmp_path}: no spec file there" in fails(*command, "--specs", tmp_path)
 
 
@@ -353,18 +366,18 @@ def test_backends_are_listed_with_what_they_need() -> None:
 
 @pytest.mark.slow
 def test_the_audit_finds_no_difference_in_any_operator() -> None:
-    done = call("audit", "onnx")
+    done = call("dev", "audit", "onnx")
     assert done.exit_code == 0
     assert "no differences" in done.output
 
 
 def test_the_audit_finds_no_difference_and_tells_coverage(tmp_path: Path) -> None:
     specs = ("--specs", specs_of_means(tmp_path))
-    done = call("audit", "onnx", *specs)
+    done = call("dev", "audit", "onnx", *specs)
     assert done.exit_code == 0
     assert "no differences" in done.output
     assert "no case:" not in done.output
-    told = json.loads(call("audit", "--json", *specs).output)
+    told = json.loads(call("dev", "audit", "--json", *specs).output)
     assert told["standard"] == "onnx"
     assert told["operator_versions"]["covered"] == 8
     assert told["clauses"]["covered"] == told["clauses"]["total"] > 50
@@ -385,15 +398,15 @@ def test_a_spec_that_contradicts_the_schema_exits_1_and_names_the_line(right: st
         for n, text in enumerate((root / "onnx/ReduceMean.yaml").read_text().splitlines(), 1)
         if CONTRADICTIONS[right] in text
     )
-    done = call("audit", "--specs", root)
+    done = call("dev", "audit", "--specs", root)
     assert done.exit_code == 1
     assert re.search(rf"{root}/onnx/ReduceMean\.yaml:{line}:\d+: .*the schema", done.output)
-    told = json.loads(call("audit", "--specs", root, "--json").output)
+    told = json.loads(call("dev", "audit", "--specs", root, "--json").output)
     assert {d["line"] for d in told["differences"]} == {line}
 
 
 def test_a_scaffold_is_a_signature_to_begin_with() -> None:
-    done = call("scaffold", "onnx/Add")
+    done = call("dev", "scaffold", "onnx/Add")
     assert done.exit_code == 0
     assert "operator: onnx/Add" in done.output
     assert "  14:" in done.output

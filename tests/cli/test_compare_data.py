@@ -1,4 +1,4 @@
-"""`opconform compare-data`: what stored test data exercises and exposes, beside the suite."""
+"""`opconform dev compare-data`: what stored test data exercises and exposes, beside the suite."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     (folder / "specs" / "onnx").mkdir()
     shutil.copy(root / "onnx" / "Hardmax.yaml", folder / "specs" / "onnx")
     options = ["--specs", str(folder / "specs"), "--markdown", str(folder / "page.md")]
-    found = CliRunner().invoke(main, ["compare-data", str(folder / "data"), *options])
+    found = CliRunner().invoke(main, ["dev", "compare-data", str(folder / "data"), *options])
     assert found.exit_code == 0, found.output
     return (folder / "page.md").read_text()
 
@@ -55,6 +55,6 @@ def test_mutants_are_put_to_both_and_judged_by_the_tolerances_of_each(page: str)
 
 
 def test_a_folder_without_data_is_refused(tmp_path: Path) -> None:
-    found = CliRunner().invoke(main, ["compare-data", str(tmp_path)])
+    found = CliRunner().invoke(main, ["dev", "compare-data", str(tmp_path)])
     assert found.exit_code == 2
     assert "has no model with a single node" in found.stderr

@@ -1,4 +1,4 @@
-"""`opconform judge-data`: stored test data held against the references."""
+"""`opconform dev judge-data`: stored test data held against the references."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def judged(*arguments: object) -> tuple[int, str, str]:
-    found = CliRunner().invoke(main, ["judge-data", *map(str, arguments)])
+    found = CliRunner().invoke(main, ["dev", "judge-data", *map(str, arguments)])
     return found.exit_code, found.stdout, found.stderr
 
 

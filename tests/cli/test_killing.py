@@ -111,7 +111,7 @@ def test_a_case_that_admits_anything_is_blind() -> None:
 def make(folder: Path, *selects: str) -> Result:
     options = [part for word in ("record", "write-smoke") for part in (f"--{word}", folder / word)]
     arguments = [part for select in selects for part in ("--select", select)]
-    done = CliRunner().invoke(main, [str(part) for part in ("mutants", "--jobs", 1, *arguments, *options)])
+    done = CliRunner().invoke(main, [str(part) for part in ("dev", "mutants", "--jobs", 1, *arguments, *options)])
     assert done.exit_code in (0, 1), done.output
     return done
 

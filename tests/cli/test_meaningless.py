@@ -1,4 +1,4 @@
-"""`opconform meaningless`: answers that mean nothing pass nowhere, except with a reason."""
+"""`opconform dev meaningless`: answers that mean nothing pass nowhere, except with a reason."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_what_takes_long_says_how_far_it_is_on_stderr_alone(tmp_path: Path) -> N
         ("rejudge", run, "--out", tmp_path / "again"): {"judging"},
         ("list", "operators", "--select", MEAN): {"planning"},
         ("run", "onnx-reference", "--dry-run", "--select", MEAN): {"planning"},
-        ("mutants", "--select", MEAN): {"planning", "operator versions"},
+        ("dev", "mutants", "--select", MEAN): {"planning", "operator versions"},
     }
     for words, told in expected.items():
         out, shown = on_a_terminal(*words)

@@ -131,7 +131,7 @@ def specs(tmp_path: Path) -> Path:
 def lock(specs: Path, tmp_path: Path) -> Callable[..., Result]:
     (tmp_path / "changes.md").write_text("# Changelog\n\n## [Unreleased]\n")
     known = ("--folder", tmp_path / "locks", "--changes", tmp_path / "changes.md", "--specs", specs)
-    return lambda *words: run("lock", *known, *words)
+    return lambda *words: run("dev", "lock", *known, *words)
 
 
 def changed(tmp_path: Path, place: int) -> str:
@@ -180,7 +180,7 @@ def test_an_installed_package_has_no_lock_to_write_and_says_so_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("opconform.cli.locking.package_root", lambda: tmp_path)  # a package, and no checkout
-    done = run("lock")
+    done = run("dev", "lock")
     assert done.exit_code == 2
     assert f"lock: {tmp_path} is an installed package, and the lock is kept in a checkout" in done.stderr
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""`opconform diff` and `opconform page`: what they print, and that the page in docs/ is what they print."""
+"""`opconform diff` and `opconform dev page`: what they print, and that the page in docs/ is what they print."""
 
 import json
 from pathlib import Path
@@ -45,6 +45,6 @@ def test_diff_of_what_is_no_operator_version_exits_2_and_names_what_there_is() -
 
 
 def test_a_page_that_cannot_be_written_exits_2(tmp_path: Path) -> None:
-    ended = CliRunner().invoke(main, ["page", "onnx/Mean", "--out", str(tmp_path)])
+    ended = CliRunner().invoke(main, ["dev", "page", "onnx/Mean", "--out", str(tmp_path)])
     assert ended.exit_code == 2
     assert "cannot be written" in ended.output

@@ -111,7 +111,7 @@ def test_the_html_page_needs_nothing_else_and_escapes_every_name() -> None:
 def test_the_command_writes_all_its_pages(tmp_path: Path) -> None:
     files = {word: tmp_path / word for word in ("record", "json", "html", "markdown", "write-smoke")}
     options = [part for word, file in files.items() for part in (f"--{word}", file)]
-    arguments = ("mutants", "--select", "onnx/Mean-6", "--suite", "smoke", "--jobs", 1, *options)
+    arguments = ("dev", "mutants", "--select", "onnx/Mean-6", "--suite", "smoke", "--jobs", 1, *options)
     done = call(*arguments)
     assert done.exit_code in (0, 1), done.output
     assert "0 false alarms" in done.output
@@ -128,8 +128,8 @@ def test_the_command_writes_all_its_pages(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("mutants", "--select", "onnx/Meen-13"), "selects no case"),
-        (("mutants", "--json", "/nowhere/at/all.json"), "is not a folder"),
+        (("dev", "mutants", "--select", "onnx/Meen-13"), "selects no case"),
+        (("dev", "mutants", "--json", "/nowhere/at/all.json"), "is not a folder"),
         (("list", "cases", "--suite", "smok"), "did you mean 'smoke'?"),
         (("run", "onnx-reference", "--suite", "smok"), "did you mean 'smoke'?"),
         (("list", "cases", "--suite", "smoke", "--draws", "2"), "leave --draws and --seed out"),

@@ -82,7 +82,7 @@ def test_a_scaffold_is_a_start_and_says_so() -> None:
         ("onnx/Addd", "did you mean 'Add'?"),
         ("onnx/ai.onnx.ml/Add", "ONNX has no operator 'ai.onnx.ml/Add'"),
         ("Add", "name it as in onnx/Add"),
-        ("openvino/Add", "write the file from the page, and `opconform audit openvino` checks it"),
+        ("openvino/Add", "write the file from the page, and `opconform dev audit openvino` checks it"),
         ("onnx/", "name it as in onnx/Add"),
     ],
 )
