@@ -282,6 +282,14 @@ def test_a_body_that_no_case_could_use_is_told_when_it_is_read(graph: str, words
         spec_from(REDUCE + f'graphs: {{g: "{graph}"}}\n')
 
 
+@pytest.mark.parametrize("word", ["T65537", "T1", "axes65537", "r65537"])
+def test_a_condition_on_something_that_no_version_has_is_told_with_its_line(word: str) -> None:
+    text = REDUCE.replace("clauses:\n", f"clauses:\n  odd: {{text: it is odd, when: {{{word}: [1]}}}}\n")
+    assert text != REDUCE
+    with pytest.raises(SpecErrors, match=rf"spec.yaml:\d+:\d+: .*{word}"):
+        spec_from(text)
+
+
 def test_versions_may_be_text_or_none_at_all() -> None:
     dotted = REDUCE.replace("onnx/", "onednn/").replace("  1:", '  "1.9":').replace("  11:", '  "1.10":')
     dotted = dotted.replace("  13:", '  "2.0":').replace("  18:", '  "3":')
