@@ -138,6 +138,7 @@ def _codes(specs: Mapping[str, Spec]) -> dict[str, str]:
     """
     generators = package_root() / "generators"
     shared = [*sorted((generators / "mutants").glob("*.py")), generators / "arithmetic" / "native.py"]
+    shared.append(generators / "primitives" / "machine.py")
     shared += [package_root() / "cli" / f"{name}.py" for name in ("bounds", "killing")]
     common = "".join(map(_code, shared))
     names = {spec.family for spec in specs.values()}
@@ -147,14 +148,15 @@ def _codes(specs: Mapping[str, Spec]) -> dict[str, str]:
 
 
 def _code(file: Path) -> str:
-    """Return the lines of a module without docstrings, comments and empty lines."""
+    """Return the lines of a module without imports, docstrings, comments and empty lines."""
     text = file.read_text("utf-8")
     lines = text.splitlines()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             lines[token.start[0] - 1] = lines[token.start[0] - 1][: token.start[1]]
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        text_alone = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(node, ast.Import | ast.ImportFrom) or (text_alone and isinstance(node.value.value, str)):
             for place in range(node.lineno - 1, node.end_lineno or node.lineno):
                 lines[place] = ""
     return "".join(f"{line.rstrip()}\n" for line in lines if line.strip())

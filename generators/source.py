@@ -27,7 +27,8 @@ from ..cases.program import (
 )
 from ..specs.loader import Library
 from ..specs.model import Edge, VersionSpec
-from .arithmetic.recording import Recording, Rules
+from .arithmetic.formula import Rules
+from .arithmetic.recording import Recording
 from .arithmetic.tape import Asks, Facts, Port, Recorder
 from .families import reference_of, vocabularies
 from .fills import FIRST

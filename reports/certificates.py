@@ -15,9 +15,9 @@ from ..cases.batch import Batch, Bounds, Flag, Option
 from ..cases.elements import Array, FloatFormat, element_types
 from ..cases.program import Program, Tensor
 from ..cases.results import SIDE_EFFECTS
-from ..generators.arithmetic.errors import Arithmetic
 from ..generators.arithmetic.graph import Node
 from ..generators.certificate import Certificate, Derivation, Number, Result, Step, certificate
+from ..generators.primitives.errors import Arithmetic
 from ..generators.source import GeneratedCases
 from ..runners.answers import Answers
 from ..runners.judge import Verdict

@@ -26,10 +26,11 @@ from ...cases.program import (
     nested_all,
     parse_type,
 )
-from .errors import format_of, kind_of
+from ..primitives.errors import format_of, kind_of
+from .formula import Fork, Rules, Tested
 from .graph import Graph, Value
 from .options import flushed_input
-from .recording import Fork, Recording, Rules, Tested
+from .recording import Recording
 
 __all__ = ["Asks", "Call", "Facts", "Fork", "Port", "Recording", "Reference", "Rules", "Value", "record"]
 
