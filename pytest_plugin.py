@@ -169,7 +169,7 @@ class _Suite:
         return self._selected(self._standards)
 
     def _selected(self, standards: tuple[str, ...]) -> Iterator[str]:
-        from .generators.plan import selected  # noqa: PLC0415
+        from .generators.selection import selected  # noqa: PLC0415
 
         return selected(self.source, replace(self._selection, standards=standards))
 

@@ -18,7 +18,7 @@ from ..cases.elements import Declaration
 from ..cases.errors import CaseIdError
 from ..cases.ids import Selection, operator_version_of, parse_id, print_shape
 from ..cases.program import Structure
-from ..generators.plan import is_id, selected, selected_counts
+from ..generators.selection import is_id, selected, selected_counts
 from ..generators.source import GeneratedCases
 from ..generators.suggestions import selects_nothing, suggestion, with_nearest
 from ..reports.certificates import AttachCertificate

@@ -19,7 +19,8 @@ from rich.console import Console
 from ..cases.errors import OpconformError
 from ..cases.ids import parse_id
 from ..cases.lock import SHORT
-from ..generators.plan import Selection, by_version, suite_cases, suite_file, suite_text
+from ..generators.plan import Selection, by_version
+from ..generators.selection import suite_cases, suite_file, suite_text
 from ..generators.source import GeneratedCases
 from ..generators.suggestions import selects_nothing
 from ..reports.matrix import Matrix, VersionMatrix, matrix_html, matrix_markdown, print_matrix, read_record
@@ -155,8 +156,9 @@ def _code(file: Path) -> str:
         if token.type == tokenize.COMMENT:
             lines[token.start[0] - 1] = lines[token.start[0] - 1][: token.start[1]]
     for node in ast.walk(ast.parse(text)):
-        text_alone = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if isinstance(node, ast.Import | ast.ImportFrom) or (text_alone and isinstance(node.value.value, str)):
+        if isinstance(node, ast.Import | ast.ImportFrom) or (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        ):
             for place in range(node.lineno - 1, node.end_lineno or node.lineno):
                 lines[place] = ""
     return "".join(f"{line.rstrip()}\n" for line in lines if line.strip())

@@ -39,10 +39,11 @@ from ..reports.terminal import print_summary
 from ..reports.text import counted, deaths_told, printable
 from ..runners.accuracy import attach_accuracy
 from ..runners.execute import Assignment, Attach
+from ..runners.executors import Executor, opened_executor
 from ..runners.host import About
 from ..runners.kept import KeepOutputs
 from ..runners.registry import OWN, BackendSpec, backend_spec
-from ..runners.running import Death, Executor, Judged, about, batched, opened_executor
+from ..runners.running import Death, Judged, about, batched
 from ..runners.terms import (
     Demands,
     Suspensions,
@@ -54,9 +55,10 @@ from ..runners.terms import (
     load_waivers,
     required,
 )
+from .file_suites import open_suite
 from .options import RunOptions, check_same, options_of, refuse_unnamed, usable_cores
 from .planning import GrowingPlan
-from .suite import Suite, open_suite
+from .suite import Suite
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ from ..specs.audit import (
     Question,
 )
 from ..specs.model import Port, Signature, Spec, Version
+from .loading import make
 from .pool import Begin, Found, Limits, Loss, Pool, Stray, Task, WorkerStartError
-from .registry import make
 
 COUNTED: Final = 8
 """The number of inputs and outputs that are tried if a spec does not have more."""

@@ -13,7 +13,7 @@ from ..cases.errors import OpconformError
 from ..cases.onnx_model import onnx_model, output_names
 from ..cases.program import Program, nested
 from ..cases.runner import Executable, Unsupported
-from .registry import guarded, load, make
+from .loading import guarded, load, make
 
 DEVICE = "CPU"
 

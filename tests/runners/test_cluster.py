@@ -20,7 +20,7 @@ from fakes.cluster_backends import STRUCK
 
 from opconform.cases.errors import OpconformError
 from opconform.cli import main
-from opconform.runners.running import opened_executor
+from opconform.runners.executors import opened_executor
 
 pytestmark = [
     pytest.mark.slow,
