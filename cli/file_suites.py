@@ -18,7 +18,7 @@ from ..cases.ids import (
 )
 from ..reports.tables import clause_words
 from ..reports.text import counted
-from ..runners.terms import silences
+from ..runners.judging.terms import silences
 from .options import RunOptions
 from .suite import Suite
 

@@ -24,9 +24,9 @@ from ..generators.suggestions import selects_nothing, suggestion, with_nearest
 from ..reports.certificates import AttachCertificate
 from ..reports.progress import tracked
 from ..reports.tables import clause_text_of
-from ..runners.execute import Attach
-from ..runners.kept import KeepOutputs
-from ..runners.terms import disputed_clauses, load_declaration, silences
+from ..runners.execution.execute import Attach
+from ..runners.judging.kept import KeepOutputs
+from ..runners.judging.terms import disputed_clauses, load_declaration, silences
 from ..specs.loader import Library, UnknownOperator
 from ..specs.model import Spec
 from .options import RunOptions, usable_cores

@@ -143,7 +143,7 @@ def _tell_size(options: RunOptions) -> int:
     from ..generators.suggestions import selects_nothing  # noqa: PLC0415
     from ..reports.junit import check_target  # noqa: PLC0415
     from ..reports.progress import tracked  # noqa: PLC0415
-    from ..runners.executors import check_executor  # noqa: PLC0415
+    from ..runners.execution.executors import check_executor  # noqa: PLC0415
     from ..runners.registry import standards_of_name  # noqa: PLC0415
     from .generated_suite import generated_suite  # noqa: PLC0415
     from .session import terms_of  # noqa: PLC0415

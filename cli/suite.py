@@ -14,9 +14,9 @@ from ..cases.ids import (
     of_shard,
     share,
 )
-from ..runners.execute import Attach
-from ..runners.kept import KeepOutputs
-from ..runners.terms import silences
+from ..runners.execution.execute import Attach
+from ..runners.judging.kept import KeepOutputs
+from ..runners.judging.terms import silences
 from .planning import GrowingPlan
 
 

@@ -21,10 +21,10 @@ from ..reports.runs import RUN, StoredResults, Terms
 from ..reports.tables import Tables
 from ..reports.tally import OUR_SIDE_FAILED
 from ..reports.text import counted, printable
-from ..runners.judge import asks_again
-from ..runners.kept import REASONS
+from ..runners.judging.judge import asks_again
+from ..runners.judging.kept import REASONS
+from ..runners.judging.terms import before_waiving
 from ..runners.registry import known_backends
-from ..runners.terms import before_waiving
 from .generated_suite import GeneratedSuite, suite_digest
 from .rejudge import OutcomeChanges, Rejudged, Rejudgement, RejudgeOptions, opened
 from .submission import REPEATED, NotWholeError, Opened, open_submission, unsigned_reason

@@ -19,9 +19,9 @@ from ..generators.arithmetic.graph import Node
 from ..generators.certificate import Certificate, Derivation, Number, Result, Step, certificate
 from ..generators.primitives.errors import Arithmetic
 from ..generators.source import GeneratedCases
-from ..runners.answers import Answers
-from ..runners.judge import Verdict
-from ..runners.kept import KeepOutputs, tensor_to_json
+from ..runners.judging.answers import Answers
+from ..runners.judging.judge import Verdict
+from ..runners.judging.kept import KeepOutputs, tensor_to_json
 from .show import clauses_of
 
 FORMAT = 2

@@ -15,9 +15,9 @@ from typing import Any, Literal, TypeAlias
 
 from ..cases.errors import OpconformError, did_you_mean
 from ..cases.runner import NotInstalled, Runner
-from .environments import PORTABLE, checked_interpreter, client_command, environment, kept_environments
 from .fitting import misfit
 from .loading import is_target, make
+from .programs.environments import PORTABLE, checked_interpreter, client_command, environment, kept_environments
 
 STANDARDS = ("onnx", "openvino", "onednn")
 _METHODS = ("version", "prepare")
@@ -88,21 +88,23 @@ class _BuiltIn:
 
 _LIBDNNL = "libdnnl"  # not a module: a shared library
 
-# Modules of this package that a worker imports when it opens them.
+_BACKENDS = f"{__package__}.backends"
+
+# Modules there that a worker imports when it opens them.
 _BUILT_INS: Mapping[str, _BuiltIn] = {
     "onnxruntime": _BuiltIn(
         "onnxruntime:OnnxRuntime",
         ("onnx",),
         "onnxruntime on the CPU, one thread",
         "onnxruntime",
-        preload=(".onnxruntime", "onnxruntime"),
+        preload=(f"{_BACKENDS}.onnxruntime", "onnxruntime"),
     ),
     "onnxruntime-noopt": _BuiltIn(
         "onnxruntime:OnnxRuntimeNoOpt",
         ("onnx",),
         "onnxruntime on the CPU, without graph optimisations",
         "onnxruntime",
-        preload=(".onnxruntime", "onnxruntime"),
+        preload=(f"{_BACKENDS}.onnxruntime", "onnxruntime"),
     ),
     "onnxruntime-cuda": _BuiltIn(
         "cuda:OnnxRuntimeCuda", ("onnx",), "onnxruntime on a CUDA device, in float32", "onnxruntime", "onnxruntime-gpu"
@@ -119,7 +121,7 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
         ("onnx",),
         "the reference evaluator of the onnx package",
         "onnx",
-        preload=(".onnx_reference", "onnx.reference.ops._op_list"),
+        preload=(f"{_BACKENDS}.onnx_reference", "onnx.reference.ops._op_list"),
     ),
     "onednn": _BuiltIn(
         "onednn:OneDnnGraph", ("onednn",), "oneDNN Graph on the CPU, one thread", _LIBDNNL, "onednn-cpu-gomp"
@@ -178,20 +180,20 @@ def open_runner(backend: BackendSpec | str) -> Runner:
     spec = backend_spec(backend) if isinstance(backend, str) else backend
     sys.path[:] = [*spec.path, *(folder for folder in sys.path if folder not in spec.path)]
     if spec.scheme == "onnx-backend":
-        from .onnx_backend import OnnxBackend  # noqa: PLC0415 - it imports onnx
+        from .backends.onnx_backend import OnnxBackend  # noqa: PLC0415 - it imports onnx
 
         return OnnxBackend(spec.name, spec.target)
     if spec.scheme == "cmd":
-        from .command import Command  # noqa: PLC0415 - it imports onnx
+        from .programs.command import Command  # noqa: PLC0415 - it imports onnx
 
         return Command(spec.name, spec.target)
     if spec.scheme == "interpreter" and spec.argument is not None:
-        from .interpreter import OtherInterpreter  # noqa: PLC0415 - it imports onnx
+        from .programs.interpreter import OtherInterpreter  # noqa: PLC0415 - it imports onnx
 
         return OtherInterpreter(spec.name, spec.target, spec.argument)
     if spec.scheme == "built-in":
         try:
-            return _checked(spec.name, make(spec.name, f"{__package__}.{spec.target}"))
+            return _checked(spec.name, make(spec.name, f"{_BACKENDS}.{spec.target}"))
         except OpconformError as error:
             package = package_of(spec.name)
             words = error.__cause__ and package and misfit(spec.name, package, error.__cause__)
@@ -246,7 +248,7 @@ def _lacking(built_in: _BuiltIn, packages: Mapping[str, Sequence[str]]) -> str |
         return (
             f"{', '.join(having)} has no CUDA provider: pip install {wanted} in its place, on a machine with a device"
         )
-    from .cuda import NoDevice, first_device  # noqa: PLC0415 - only where it is asked for
+    from .backends.cuda import NoDevice, first_device  # noqa: PLC0415 - only where it is asked for
 
     try:
         first_device()
@@ -338,7 +340,7 @@ def _command_spec(name: str, command: str) -> BackendSpec:
         raise OpconformError(f"{name}: expected {_OWN_FORMS['cmd']}")
     if shutil.which(words[0]) is None:
         raise OpconformError(f"{name}: {words[0]!r} is not an executable program; looked in {Path.cwd()} and on PATH")
-    return BackendSpec(name, "cmd", command, preload=(".command",))
+    return BackendSpec(name, "cmd", command, preload=(f"{__package__}.programs.command",))
 
 
 def _unknown(name: str, known: list[str]) -> str:
@@ -367,7 +369,7 @@ def _origin(entry: importlib.metadata.EntryPoint) -> str:
 
 def _is_installed(library: str) -> bool:
     if library == _LIBDNNL:
-        from .onednn_library import is_installed  # noqa: PLC0415 - only where it is asked for
+        from .backends.onednn_library import is_installed  # noqa: PLC0415 - only where it is asked for
 
         return is_installed()
     return importlib.util.find_spec(library) is not None

@@ -285,7 +285,7 @@ class Call:
     ) -> None:
         """Add a test of whole outputs, by name (none: all of them), to the tests of each element.
 
-        The outputs are compared with `arrays`. See `runners/answers.py` for the tests and their settings.
+        The outputs are compared with `arrays`. See `runners/judging/answers.py` for the tests and their settings.
         """
         wanted = [output for output, type_ in self.facts.outputs.items() if type_ is not None]
         places = tuple(wanted.index(output) for output in outputs or wanted)
