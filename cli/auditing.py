@@ -17,7 +17,7 @@ from ..generators.rows import Row, clauses_of
 from ..generators.source import GeneratedCases
 from ..reports.progress import tracked
 from ..reports.text import write_text
-from ..runners.library_reading import LibraryLost, read_library
+from ..runners.backends.library_reading import LibraryLost, read_library
 from ..specs.audit import Audit, LibraryReading, audit, check_standard
 from ..specs.audit.findings import Coverages, Exercise
 from ..specs.loader import Library

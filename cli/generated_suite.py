@@ -18,15 +18,15 @@ from ..cases.elements import Declaration
 from ..cases.errors import CaseIdError
 from ..cases.ids import Selection, operator_version_of, parse_id, print_shape
 from ..cases.program import Structure
-from ..generators.plan import is_id, selected, selected_counts
+from ..generators.selection import is_id, selected, selected_counts
 from ..generators.source import GeneratedCases
 from ..generators.suggestions import selects_nothing, suggestion, with_nearest
 from ..reports.certificates import AttachCertificate
 from ..reports.progress import tracked
 from ..reports.tables import clause_text_of
-from ..runners.execute import Attach
-from ..runners.kept import KeepOutputs
-from ..runners.terms import disputed_clauses, load_declaration, silences
+from ..runners.execution.execute import Attach
+from ..runners.judging.kept import KeepOutputs
+from ..runners.judging.terms import disputed_clauses, load_declaration, silences
 from ..specs.loader import Library, UnknownOperator
 from ..specs.model import Spec
 from .options import RunOptions, usable_cores

@@ -27,8 +27,8 @@ from ..generators.suggestions import selects_nothing
 from ..reports.progress import tracked
 from ..reports.reasons import read_reasons
 from ..reports.text import write_text
-from ..runners.answers import RANDOM, Answers, Stack
-from ..runners.judge import judge
+from ..runners.judging.answers import RANDOM, Answers, Stack
+from ..runners.judging.judge import judge
 from .locking import locked_digest, package_root
 from .options import usable_cores
 from .planning import planned_ids

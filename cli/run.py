@@ -139,12 +139,12 @@ def run(**options: Any) -> int:
 
 def _tell_size(options: RunOptions) -> int:
     """Print the size of a run without running it, after the checks that a run makes before it begins."""
-    from ..generators.plan import selected_size  # noqa: PLC0415
+    from ..generators.selection import selected_size  # noqa: PLC0415
     from ..generators.suggestions import selects_nothing  # noqa: PLC0415
     from ..reports.junit import check_target  # noqa: PLC0415
     from ..reports.progress import tracked  # noqa: PLC0415
+    from ..runners.execution.executors import check_executor  # noqa: PLC0415
     from ..runners.registry import standards_of_name  # noqa: PLC0415
-    from ..runners.running import check_executor  # noqa: PLC0415
     from .generated_suite import generated_suite  # noqa: PLC0415
     from .session import terms_of  # noqa: PLC0415
 

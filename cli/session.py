@@ -37,13 +37,13 @@ from ..reports.tables import Tables, take_kept
 from ..reports.tally import OUR_SIDE_FAILED
 from ..reports.terminal import print_summary
 from ..reports.text import counted, deaths_told, printable
-from ..runners.accuracy import attach_accuracy
-from ..runners.execute import Assignment, Attach
-from ..runners.host import About
-from ..runners.kept import KeepOutputs
-from ..runners.registry import OWN, BackendSpec, backend_spec
-from ..runners.running import Death, Executor, Judged, about, batched, opened_executor
-from ..runners.terms import (
+from ..runners.execution.execute import Assignment, Attach
+from ..runners.execution.executors import Executor, opened_executor
+from ..runners.execution.host import About
+from ..runners.execution.running import Death, Judged, about, batched
+from ..runners.judging.accuracy import attach_accuracy
+from ..runners.judging.kept import KeepOutputs
+from ..runners.judging.terms import (
     Demands,
     Suspensions,
     Waivers,
@@ -54,9 +54,11 @@ from ..runners.terms import (
     load_waivers,
     required,
 )
+from ..runners.registry import OWN, BackendSpec, backend_spec
+from .file_suites import open_suite
 from .options import RunOptions, check_same, options_of, refuse_unnamed, usable_cores
 from .planning import GrowingPlan
-from .suite import Suite, open_suite
+from .suite import Suite
 
 
 @dataclass(frozen=True, slots=True)

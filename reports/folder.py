@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from ..cases.errors import OpconformError
-from ..runners.running import Judged
+from ..runners.execution.running import Judged
 from .runs import (
     ACCURACY,
     CERTIFICATES,

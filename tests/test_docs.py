@@ -25,9 +25,9 @@ from opconform.cli import main, submission
 from opconform.generators.primitives import ROOMS
 from opconform.generators.source import GeneratedCases
 from opconform.reports.history import database
-from opconform.runners import command
+from opconform.runners.judging.terms import silences
+from opconform.runners.programs import command
 from opconform.runners.registry import known_backends
-from opconform.runners.terms import silences
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])

@@ -10,10 +10,10 @@ import gmpy2
 import numpy as np
 
 from ...cases.elements import Array
-from ..arithmetic.errors import format_of, kind_of
 from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
 from ..primitives import elementary
+from ..primitives.errors import format_of, kind_of
 
 _NEAR = 2.0**-20
 """How close to 1 a window's float32 elements below 1 may be: a cast may then give 1."""

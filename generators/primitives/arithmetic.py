@@ -11,7 +11,7 @@ import gmpy2
 import numpy as np
 
 from ...cases.elements import Array
-from ..arithmetic.errors import (
+from .errors import (
     EXCEPTIONAL,
     FREE,
     INFINITE,

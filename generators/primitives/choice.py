@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...cases.elements import Array
-from ..arithmetic.errors import (
+from .arithmetic import whole_error
+from .errors import (
     FREE,
     INFINITE,
     NAN,
@@ -23,7 +24,6 @@ from ..arithmetic.errors import (
     each,
     unsigned,
 )
-from .arithmetic import whole_error
 from .movement import lanes_of, to_lanes
 from .primitive import Primitive, lane_axes
 from .sums import without

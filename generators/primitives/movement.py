@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...cases.elements import Array
-from ..arithmetic.errors import FREE, Arithmetic, Error, Known, each
+from .errors import FREE, Arithmetic, Error, Known, each
 from .primitive import Primitive
 
 

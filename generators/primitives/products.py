@@ -9,7 +9,9 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from ...cases.elements import Array, FloatFormat
-from ..arithmetic.errors import (
+from . import elementary
+from .arithmetic import largest, whole_error
+from .errors import (
     INFINITE,
     NAN,
     NO_BIT,
@@ -26,8 +28,6 @@ from ..arithmetic.errors import (
     widened,
     without_nan,
 )
-from . import elementary
-from .arithmetic import largest, whole_error
 from .primitive import Primitive, lane_axes
 from .sums import (
     Sum,

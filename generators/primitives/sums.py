@@ -11,7 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from ...cases.elements import Array, FloatFormat
-from ..arithmetic.errors import (
+from .arithmetic import largest, whole_error
+from .errors import (
     INFINITE,
     NAN,
     NO_BIT,
@@ -31,7 +32,6 @@ from ..arithmetic.errors import (
     summed,
     unsigned,
 )
-from .arithmetic import largest, whole_error
 from .primitive import Primitive, lane_axes
 
 _ROOM: Final = 1 << 62

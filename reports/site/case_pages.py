@@ -30,8 +30,8 @@ from ...cases.program import Input, count
 from ...cases.results import Outcome, Result
 from ...generators.certificate import certificate
 from ...generators.source import GeneratedCases
-from ...runners.answers import admitted, ulp_exponent, within
-from ...runners.kept import tensor_from_json
+from ...runners.judging.answers import admitted, ulp_exponent, within
+from ...runners.judging.kept import tensor_from_json
 from ...specs.model import Clause
 from ..certificates import flag_names
 from ..folder import inflated

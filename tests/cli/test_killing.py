@@ -21,7 +21,7 @@ from opconform.cases.batch import (
 from opconform.cases.ids import Selection
 from opconform.cli import killing, main
 from opconform.cli.bounds import blindness, tightness
-from opconform.generators.plan import selected
+from opconform.generators.selection import selected
 from opconform.generators.source import GeneratedCases
 from opconform.reports.matrix import VersionMatrix
 

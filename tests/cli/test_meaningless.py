@@ -26,8 +26,8 @@ from opconform.cli.meaningless import (
 )
 from opconform.generators.source import GeneratedCases
 from opconform.reports.reasons import read_reasons
-from opconform.runners.answers import Answers
-from opconform.runners.judge import judge
+from opconform.runners.judging.answers import Answers
+from opconform.runners.judging.judge import judge
 
 ROOT = Path(__file__).parents[2]
 RECORD = ROOT / "docs" / "meaningless.jsonl"

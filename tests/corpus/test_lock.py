@@ -24,7 +24,7 @@ from opconform.cases.lock import (
     unexplained,
 )
 from opconform.cli import main
-from opconform.generators.plan import suite_cases
+from opconform.generators.selection import suite_cases
 from opconform.specs.loader import default_root
 
 ONE, OTHER = "onnx/Mean-13/float32/2/-/ones", "onnx/Mean-8/float32/2/-/ones"

@@ -12,9 +12,9 @@ import pytest
 from opconform.cases.batch import cases_of
 from opconform.cases.elements import FloatFormat, element_type
 from opconform.cases.errors import CaseIdError
-from opconform.generators.arithmetic.errors import format_of, nearest
 from opconform.generators.fills import BESIDE, RECIPES, UNDRAWN, UPON, Blank, fill, suits
 from opconform.generators.plan import Selection, planned
+from opconform.generators.primitives.errors import format_of, nearest
 from opconform.generators.source import GeneratedCases
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")

@@ -13,8 +13,8 @@ from fakes.onednn_programs import onednn_program, reduction
 from opconform.cases.elements import Array, element_type, element_types
 from opconform.cases.program import Input, Program, sequence, tensor
 from opconform.cases.runner import Classifies, Describes, Unsupported
-from opconform.runners.onednn import REASONS, OneDnnGraph
-from opconform.runners.onednn_library import OPERATIONS, TYPES, OneDnnError, is_installed
+from opconform.runners.backends.onednn import REASONS, OneDnnGraph
+from opconform.runners.backends.onednn_library import OPERATIONS, TYPES, OneDnnError, is_installed
 
 if not is_installed():
     pytest.skip("oneDNN is not installed", allow_module_level=True)
@@ -196,7 +196,7 @@ def test_what_has_no_place_in_the_c_interface_is_unsupported(runner, program, re
 
 
 def test_a_number_that_this_library_does_not_know_is_never_handed_to_it(runner, monkeypatch) -> None:
-    monkeypatch.setattr("opconform.runners.onednn.OPERATIONS", {"Future": 5000})
+    monkeypatch.setattr("opconform.runners.backends.onednn.OPERATIONS", {"Future": 5000})
     with pytest.raises(Unsupported, match=r"has no operation Future") as refusal:
         runner.prepare(onednn_program("Future", [feed(2)]))
     assert refusal.value.reason == "operator-version"
