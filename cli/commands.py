@@ -300,7 +300,7 @@ def compare_data(path: Path, **options: Any) -> int:
 @click.command(
     cls=Examples,
     examples="opconform meaningless --select 'onnx/Pow-*'\n"
-    "opconform meaningless --record docs/meaningless.jsonl --markdown docs/meaningless.md",
+    "opconform meaningless --record docs/meaningless.jsonl --markdown docs/generated/meaningless.md",
 )
 @SELECT
 @STRENGTH
