@@ -80,7 +80,11 @@ def _read(folder: Path, *, partial: bool) -> Iterator[_Run]:
 def _page(runs: Sequence[_Run]) -> Iterator[str]:
     yield from _HEAD
     days = sorted({run.started[:10] for run in runs})
-    yield f"Runs of the whole default suite as it was on {' to '.join(dict.fromkeys((days[0], days[-1])))}."
+    largest = max(run.whole.cases for run in runs)
+    yield (
+        f"Runs of the whole default suite as it was on {' to '.join(dict.fromkeys((days[0], days[-1])))}, "
+        f"with up to {largest:,} cases for a backend."
+    )
     yield ""
     yield from _outcomes_of(runs)
     yield from _OPERATORS
