@@ -304,7 +304,7 @@ def compare_data(path: Path, **options: Any) -> int:
 @click.command(
     cls=Examples,
     examples="opconform dev meaningless --select 'onnx/Pow-*'\n"
-    "opconform dev meaningless --record docs/meaningless.jsonl --markdown docs/meaningless.md",
+    "opconform dev meaningless --record docs/meaningless.jsonl --markdown docs/generated/meaningless.md",
 )
 @SELECT
 @STRENGTH
