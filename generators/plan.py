@@ -19,6 +19,7 @@ from ..cases.errors import OpconformError
 from ..cases.ids import (
     CaseId,
     Selection,
+    is_of_versions,
     matches_numbered,
     may_match,
     operator_version_of,
@@ -151,7 +152,8 @@ class _Drawn:
         """Return whether all draws after the first are selected, or none of them; None if it depends on the draw."""
         if not selection.globs or self.draws == 1:
             return True
-        found = [matches_numbered(glob, self.before, self.after) for glob in selection.globs]
+        globs = [glob for glob in selection.globs if not is_of_versions(glob)]
+        found = [matches_numbered(glob, self.before, self.after) for glob in globs]
         if any(found) or any(fnmatchcase(self._operator, glob) for glob in selection.globs):
             return True
         return None if None in found else False
@@ -196,14 +198,20 @@ def _may_name(glob: str, version: VersionSpec) -> bool:
 
 
 def _specs(library: Library, selection: Selection) -> Iterator[Spec]:
-    # an operator's versions differ only in their number: match the glob against the part before it
-    globs = [glob.split("-", 1)[0] + "*" for glob in selection.globs]
     yield from library.usable(
         operator
         for operator in library.operators()
         if (not selection.standards or operator.partition("/")[0] in selection.standards)
-        and (not globs or any(may_match(glob, operator) for glob in globs))
+        and (not selection.globs or any(_may_match_operator(glob, operator) for glob in selection.globs))
     )
+
+
+def _may_match_operator(glob: str, operator: str) -> bool:
+    # an operator's versions differ only in their number: match the glob against the part before it
+    name, dash, _ = glob.partition("-")
+    if dash and "[" not in name and is_of_versions(glob):
+        return fnmatchcase(operator, name)
+    return may_match(f"{name}*/*", operator)
 
 
 def _refuse_absurd(wanted: Sequence[VersionSpec], selection: Selection) -> None:
