@@ -787,15 +787,15 @@ class Rules:
         sizes = [size(x) for x in xs]
         share = total(sizes) / n
         error = self.stored(total(xs), self.accumulated(xs, es))
-        adding = self.adding(sizes) / n
-        charge = self.shares(error, share, adding, min((lowest_bit(x) for x in sizes if x), default=None), n, y)
-        found = error / n + charge
+        found = error / n + self.shares(error, sizes, y)
         if self.running and n >= 3 and not error:
             found = max(found, running_mean_error(n, share, max(xs) - min(xs), self.u_a, self.under(self.storage)))
         return found
 
-    def shares(self, error: Fraction, share: Fraction, adding: Fraction, lowest: Any, n: int, y: Any) -> Fraction:
+    def shares(self, error: Fraction, sizes: list[Fraction], y: Any) -> Fraction:
         """Return what dividing a sum, or its addends first, may add: zero if both are exact."""
+        n, share = len(sizes), total(sizes) / len(sizes)
+        lowest = min((lowest_bit(x) for x in sizes if x), default=None)
         under, tiny = self.under(self.storage), Fraction(2) ** self.storage["emin"]
         lost = max(2 * n * self.under(self.storage, share=True), under)
         relative = 2 * self.u_s * (share + error / n)
@@ -803,11 +803,8 @@ class Rules:
         if n & (n - 1):
             if self.storage != self.accumulator:
                 relative += self.u_s * share  # their sum is rounded, although the exact one was not
-            return (
-                max(adding - error / n, Fraction(0))
-                + relative
-                + (under if smallest >= tiny and self.shortcuts else lost)
-            )
+            adding = max(self.adding(sizes) - error, Fraction(0)) / n
+            return adding + relative + (under if smallest >= tiny and self.shortcuts else lost)
         eta = tiny / 2 ** (self.storage["precision"] - 1)
         inexact = Fraction(0) if self.shortcuts and smallest >= (tiny if self.shares_flushed else eta) else lost
         return inexact if not error and self.held(y) else inexact + relative / 2 + under

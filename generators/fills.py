@@ -407,7 +407,7 @@ def addable(recipe: Recipe, blank: Blank, draw: Draw) -> Array:
     if form is None or blank.terms**3 <= 4**form.precision:
         return numbers
     place = np.arange(blank.size)
-    found = np.where((place % 7 == 3) | ~np.isfinite(numbers), numbers, np.abs(numbers))  # noqa: PLR2004 - any two
+    found = np.where((place % 7 == 3) | ~np.isfinite(numbers), numbers, np.abs(numbers))
     most = 1 << (form.precision - 2)
     if blank.terms <= most:
         return found

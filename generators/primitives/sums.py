@@ -317,7 +317,7 @@ class Mean(Sum):
                 return _divided(c, y, known, error, n, power=power)
         total = error
         shares = "u·Σ|x|/n where inexact" if power else "2·u·Σ|x|/n, and (n-1)·u·Σ|x|/n for a sum that was exact"
-        charge = _shares(c, y, parts, total, adding, n, power=power)
+        charge = _shares(c, y, parts, total, adding=adding, n=n, power=power)
         rule = f"divide by n={n}, before or after adding up: {shares}"
         found = _charged(c, y, Error(total.e / n, total.flags), rule, charge)
         return found if n < SHORTEST else _running(c, y, x, parts, total=total, mean=found, n=n, lanes=lanes)
@@ -360,7 +360,7 @@ def _divided(c: Arithmetic, y: Known, total: Known, error: Error, n: int, *, pow
     return Error(found.e, error.flags)
 
 
-def _shares(c: Arithmetic, y: Known, parts: Addends, total: Error, adding: Size, n: int, *, power: bool) -> Size:
+def _shares(c: Arithmetic, y: Known, parts: Addends, total: Error, *, adding: Size, n: int, power: bool) -> Size:
     """Return the error of dividing a sum, or its addends first: zero if both are exact.
 
     `adding` is the charge for adding up the shares.
