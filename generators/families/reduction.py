@@ -329,6 +329,14 @@ def near_one(blank: Blank, draw: Draw) -> Array:
     return np.ldexp(draw.between(3 << (p - 2), (5 << (p - 2)) - 1, blank.size).astype(np.float64), -p)
 
 
+def small_squares(blank: Blank, draw: Draw) -> Array:
+    """Full significands whose squares are just below the normal range; a sum of few is within it."""
+    form = blank.type.float_format
+    low, high = (math.isqrt(1 << (2 * form.precision - 2 - power)) for power in (1, 0))
+    significand = draw.between(low + 1, high - 1, blank.size)
+    return np.ldexp(significand.astype(np.float64), form.emin // 2 - form.precision + 1)
+
+
 def tens(blank: Blank, draw: Draw) -> Array:
     """Full significands in [-8, 8): exponentials far apart that overflow no type."""
     p = blank.type.float_format.precision

@@ -25,6 +25,10 @@ NO_BIT = 5000
 """The lowest set bit of zero: above that of every other number."""
 
 
+_FEW_BITS: Final = 11
+"""The significant bits of float16 and TensorFloat-32; bfloat16 has fewer."""
+
+
 @functools.cache
 def format_of(name: str) -> FloatFormat:
     """Return the format of a floating-point element type, or `tf32`. Raises KeyError or TypeError for another name."""
@@ -343,6 +347,11 @@ class Arithmetic:
     summation: Literal["sums", "running-means", "as-written"] = "sums"
     norm: Literal[1, 2] = 1
     charges: list[Charge] | None = None
+
+    @property
+    def narrow(self) -> bool:
+        """Whether all is computed in a format of so few bits that how many numbers are added up matters."""
+        return self.accumulator == self.storage and self.accumulator.precision <= _FEW_BITS
 
     def underflow(self, form: FloatFormat) -> float:
         """Return the absolute error of one rounding in the subnormal range."""
