@@ -69,7 +69,7 @@ _PAIRS = 2  # up to this strength, a few programs are enough for other types
 _WHOLE = 3  # programs of the crossed type that get every fill
 _USUAL = ("float32", "float16", "int32", "int64", "seq(float32)", "optional(float32)")
 """The types for which everything is crossed: the first of these, or any."""
-_TELLING = ("special", "ends", "extremes", "boundary", "infinities", "nan")  # fills that every type gets
+_TELLING = ("special", "nan-late", "ends", "extremes", "boundary", "infinities", "nan")  # fills that every type gets
 _OWN_BITS = 16  # floating-point types with at least so many bits have their own arithmetic; smaller ones are converted
 _FIRST_DRAW = re.compile(r"(?<=[/;])draw=1(?=[;/])")
 _SECONDS_A_CASE, _SECONDS_A_PROGRAM = 0.0006, 0.0008  # on one processor, with onnxruntime and small tensors
