@@ -43,8 +43,9 @@ def _evenly(c: Call, n: int, type_: str) -> Value:
     places, two = c.constant(np.arange(n), type_), c.constant(2.0, type_)
     spread = places * (two / max(n - 1, 1)) - 1.0
     if c.attr("align_corners") == 1:
-        if n == 1 and c.open("one-corner") == "center":
-            return places
+        if n == 1:
+            corner = {"start": -1.0, "center": 0.0, "end": 1.0}.get(c.open("one-corner"), math.nan)
+            return c.constant(corner, type_).reshape(1)
         return spread
     step = two / max(n, 1)
     inward = spread * (c.constant(n - 1, type_) / max(n, 1)) if n > 1 else places

@@ -57,8 +57,12 @@ def _window(c: Call, size: Value, parts: tuple[float, ...]) -> Value:
     type_, count = str(c.output_types["output"]), max(count, 0)
     turn = count if c.attr("periodic") else count - 1
     if count == 1 and not turn:
-        c.open("symmetric-one")
-        return c.constant(1, type_).reshape(1)
+        taken = c.open("symmetric-one")
+        if taken != "start":
+            found = c.constant(1, type_).reshape(1)
+            lost = c.constant(math.nan, type_) if found.kind == "real" else found.undefined(found.equal(1))
+            return found if taken == "one" else lost.reshape(1)
+        turn = 1
     if not count:
         return c.constant(np.zeros(0), type_)
     if kind_of(type_) == "int":
