@@ -210,8 +210,7 @@ def det(c: Call, x: Value) -> Value:
     c.require("square", x.rank > 1 and x.shape[-1] == x.shape[-2])
     batch, m = x.shape[:-2], x.shape[-1]
     if not m:
-        c.open("empty")
-        return c.constant(1.0, x.type).broadcast(*batch)
+        return c.constant(1.0 if c.open("empty") == "one" else 0.0, x.type).broadcast(*batch)
     rows = x.reshape(math.prod(batch), m, m)
     minors = rows[:, 0, :].reshape(-1, m) if math.prod(batch) else rows.reshape(0, m)
     for r in range(1, m):  # of the first r + 1 rows, for each choice of r + 1 columns

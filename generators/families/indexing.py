@@ -196,8 +196,9 @@ def non_zero(c: Call, x: Value) -> Value:
     """
     known = c.read("X")
     if x.type == "string":
-        c.open("text-zero")
-        return c.constant(np.argwhere(known != "").T.astype(np.int64).reshape(x.rank, -1), "int64")
+        zero = {"empty-is-zero": "", "zero-digit-is-zero": "0"}.get(c.open("text-zero"))
+        kept = np.argwhere(known != zero) if zero is not None else np.argwhere(np.ones(known.shape, bool))
+        return c.constant(kept.T.astype(np.int64).reshape(x.rank, -1), "int64")
     places = np.argwhere(known != np.zeros((), known.dtype))
     return c.constant(places.T.astype(np.int64).reshape(x.rank, len(places)), "int64")
 

@@ -98,8 +98,7 @@ def mel_weight_matrix(c: Call, bands: Value, length: Value, rate: Value, low: Va
     edges = {"lower_edge_hertz": low, "upper_edge_hertz": high}
     count, n, hertz = (_number(c, name, value) for name, value in ports.items())
     bottom, top = (float(_scalar(c, name, value)) for name, value in edges.items())
-    if min(count, n, hertz) <= 0 or not 0 <= bottom < top <= hertz / 2:
-        c.open("range")
+    c.require("range", min(count, n, hertz) > 0 and 0 <= bottom < top <= hertz / 2)
     way, type_ = c.open("triangles"), str(c.output_types["output"])
     with gmpy2.context(precision=200):
         first, last = (gmpy2.log10(1 + gmpy2.mpfr(f) / 700) for f in (bottom, top))
