@@ -204,6 +204,12 @@ def special(blank: Blank, draw: Draw) -> Array:
     return np.where(draw.below(2, blank.size) == 0, pool[draw.below(pool.size, blank.size)], rest)
 
 
+def nan_late(blank: Blank, draw: Draw) -> Array:
+    """Uniform numbers, then special ones, so that NaN does not reach every line or channel."""
+    late = np.arange(blank.size) >= blank.size // 2
+    return np.where(late, special(blank, draw), np.asarray(uniform(blank, draw), np.float64))
+
+
 def ends(blank: Blank, draw: Draw) -> Array:
     """Uniform numbers, with NaN, an infinity and its opposite first, in the middle and last."""
     numbers = np.asarray(uniform(blank, draw), np.float64)
@@ -440,7 +446,7 @@ UNDRAWN = frozenset(
 )
 """Recipes that give the same numbers for every draw."""
 _FLOAT_ONLY = frozenset(
-    {"cancelling", "mixed", "overflow", "subnormal", "nan", "infinity", "infinities", "special", "negative-zero"}
+    {"cancelling", "mixed", "overflow", "subnormal", "nan", "infinity", "infinities", "special", "nan-late", "negative-zero"}
     | {"magnitudes", "near-ties", "unit-ends", "quarter-turns", "thresholds"}
     | {"ends", "inexact", "ties", "underflow", "subnormal-among", "nan-among", *_BESIDE, *_UPON}
 )
@@ -466,7 +472,7 @@ def suits(name: str, element: ElementType) -> bool:
         fits = form.emax - bits > form.emin and (bits < 53 or form.precision >= 53)
         fits = fits and _UPON.get(name, 0) < form.precision
         fits = fits and (form.infinities or name not in ("infinity", "infinities", "ends"))
-        fits = fits and (form.nans or name not in ("nan", "special", "ends", "nan-among"))
+        fits = fits and (form.nans or name not in ("nan", "special", "nan-late", "ends", "nan-among"))
         fits = fits and (form.subnormals or name not in _SUBNORMAL)
         fits = fits and (form.negative_zero or name != "negative-zero")
         return name not in _INTEGER_ONLY and fits

@@ -59,7 +59,7 @@ MOST_DRAWS = 100_000_000
 _MOST_COMBINATIONS = 5_000_000  # of levels, for a covering array
 _PAIRS = 2  # up to this strength, a few programs are enough for other types
 _WHOLE = 3  # programs of the crossed type that get every fill
-_TELLING = ("special", "ends", "extremes", "boundary", "infinities", "nan")  # fills that every type gets
+_TELLING = ("special", "nan-late", "ends", "extremes", "boundary", "infinities", "nan")  # fills that every type gets
 _FIRST_DRAW = re.compile(r"(?<=[/;])draw=1(?=[;/])")
 _SECONDS_A_CASE, _SECONDS_A_PROGRAM = 0.0006, 0.0008  # on one processor, with onnxruntime and small tensors
 

@@ -190,12 +190,15 @@ def _of_one(c: Call, scores: Value, names: Sequence[object]) -> tuple[Value, Val
 
 
 def label(c: Call, places: Value, names: Sequence[object]) -> Value:
-    """The labels at indices of the list, text or int64."""
+    """The labels at indices of the list, text or int64. Where they are open, they still are labels of the list."""
     type_ = str(c.output_types["Y"])
     dtype = object if type_ == "string" else np.int64
-    found = c.constant(np.array(names[0], dtype), type_).broadcast(*places.shape)
-    for place, name in enumerate(names[1:], 1):
-        found = c.constant(np.array(name, dtype), type_).where(places.equal(place), found)
+    every = [c.constant(np.array(name, dtype), type_).broadcast(*places.shape) for name in names]
+    if len(names) > 1:
+        c.check("one-of", ["Y"], every)
+    found = every[0]
+    for place, name in enumerate(every[1:], 1):
+        found = name.where(places.equal(place), found)
     return found
 
 
