@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...cases.elements import element_type
 from ..arithmetic.binding import Formula
 from ..arithmetic.tape import Call, Value
@@ -61,3 +63,46 @@ def matmul(c: Call, formula: Formula, a: Value, b: Value) -> Value:
     a, b = (v.mT if c.attr(name) and v.rank > 1 else v for name, v in (("transpose_a", a), ("transpose_b", b)))
     found: Value = formula(a, b)
     return found
+
+
+def top_k(c: Call, formula: Formula, x: Value, k: Value) -> tuple[Value, Value]:
+    """The k largest or smallest elements along axis, and their places; unless stable, equal ones are interchangeable.
+
+    x: rank r of 1 or more; k: an integer of rank 0; results: x's shape with k at the axis. Where equal elements may be
+    taken for each other, their places are free, and with sort=index the lines with such a choice: any places will do
+    that are distinct and lead to the values. Source: OpenVINO TopK-1, 3 and 11.
+    """
+    axis, mode, sort = c.attr("axis"), c.attr("mode"), c.attr("sort")
+    c.require("mode-known", mode in ("max", "min"))
+    c.require("sort-known", sort in ("value", "index", "none"))
+    c.require("k-scalar", k.rank == 0)
+    c.require("axis-range", -x.rank <= axis < x.rank)
+    if not 1 <= int(c.known("k")) <= x.shape[axis]:
+        c.open("k-range")
+    values, places = formula(x, k.reshape(1), largest=int(mode == "max"))
+    interchangeable = _repeated(x, axis).along(places, axis)
+    if sort == "index":
+        order = places.order(axis, largest=False)
+        last = interchangeable.take(np.array([values.shape[axis % x.rank] - 1]), axis).broadcast(*values.shape)
+        values, places = values.along(order, axis), places.along(order, axis)
+    elif sort == "none":
+        c.check("order", axis=axis % x.rank)
+    if sort == "none" or not c.attr("stable", False):
+        if sort == "index":
+            interchangeable, values = last, values.undefined(last)
+        places = places.undefined(interchangeable)
+        if all(c.output_types.values()):
+            c.check("follows", ("indices", "values"), [x], axis=axis % x.rank, distinct=1)
+    return values, places
+
+
+def _repeated(x: Value, axis: int) -> Value:
+    """Whether an equal element is in the same line along an axis; NaN counts as 0."""
+    number = x.where(~x.isnan(), 0.0) if x.kind == "real" else x
+    order = number.order(axis, largest=False)
+    sorted_ = number.along(order, axis)
+    n, lead = x.shape[axis], (slice(None),) * (axis % x.rank)
+    same = sorted_[(*lead, slice(1, n))].equal(sorted_[(*lead, slice(0, n - 1))])
+    none = same.graph.literal(False, "bool").broadcast(*(1 if i == axis % x.rank else d for i, d in enumerate(x.shape)))
+    beside = none.concat([same], axis) | same.concat([none], axis)
+    return beside.along(order.order(axis, largest=False), axis)
