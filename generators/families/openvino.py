@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ...cases.elements import element_type
@@ -106,3 +108,64 @@ def _repeated(x: Value, axis: int) -> Value:
     none = same.graph.literal(False, "bool").broadcast(*(1 if i == axis % x.rank else d for i, d in enumerate(x.shape)))
     beside = none.concat([same], axis) | same.concat([none], axis)
     return beside.along(order.order(axis, largest=False), axis)
+
+
+def strided_slice(c: Call, data: Value, *_: Value | None) -> Value:
+    """The elements that steps take, one dimension each, from begin to before end, stride apart; masks change a step.
+
+    data: rank N; begin, end, stride: integers of shape [M]; result: a dimension for each that is sliced, skipped by the
+    ellipsis or inserted. Source: OpenVINO StridedSlice-1.
+    """
+    begin, end = c.ints("begin") or (), c.ints("end") or ()
+    stride, steps = c.ints("stride") or (1,) * len(begin), len(begin)
+    c.require("same-length", len(end) == len(stride) == steps)
+    c.require("stride-zero", 0 not in stride)
+    from_start, to_end, new, shrink, ellipsis = (_mask(c, name, steps) for name in _MASKS)
+    c.require("ellipsis-once", sum(ellipsis) <= 1)
+    y, axis, shape = data, 0, []
+    for i in range(steps):
+        if ellipsis[i]:
+            skipped = data.rank - (steps - sum(new) - 1)
+            shape += data.shape[axis : axis + skipped]
+            axis += skipped
+        elif new[i]:
+            shape.append(1)
+        else:
+            n = data.shape[axis]
+            if shrink[i]:
+                if begin[i] != end[i]:
+                    c.open("shrink-differs")
+                places: Sequence[int] = (begin[i] % n,)
+            else:
+                step = (begin[i], end[i], stride[i])
+                places = _places(c, n, step, from_start=bool(from_start[i]), to_end=bool(to_end[i]))
+                shape.append(len(places))
+            y = y.take(np.array(places, np.int64), axis)
+            axis += 1
+    return y.reshape(*shape, *data.shape[axis:])
+
+
+_MASKS = ("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask")
+
+
+def _mask(c: Call, name: str, steps: int) -> tuple[int, ...]:
+    """A mask with one bit for each step: what is missing is 0, and what is more is ignored."""
+    bits = (c.ints(name) or ())[:steps]
+    return bits + (0,) * (steps - len(bits))
+
+
+def _places(c: Call, extent: int, step: tuple[int, int, int], *, from_start: bool, to_end: bool) -> list[int]:
+    """The indices that a step of StridedSlice, (begin, end, stride), takes from a dimension."""
+    begin, end, stride = step
+    first, last = (edge + extent if edge < 0 else edge for edge in (begin, end))
+    back = stride < 0
+    first = min(max(first, 0), extent - 1 if back else extent)
+    last = min(max(last, -1 if back else 0), extent)
+    if from_start:
+        first = extent - 1 if back else 0
+    if to_end:
+        last = (-1 if c.open("end-mask-reverse") == "whole" else 0) if back else extent
+    found = list(range(first, last, stride))
+    if not found and 0 <= first < extent and c.open("nothing") == "one":
+        found = [first]
+    return found
