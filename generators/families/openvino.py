@@ -169,3 +169,23 @@ def _places(c: Call, extent: int, step: tuple[int, int, int], *, from_start: boo
     if not found and 0 <= first < extent and c.open("nothing") == "one":
         found = [first]
     return found
+
+
+def convolution(c: Call, formula: Formula, data: Value, filters: Value) -> Value:
+    """The cross-correlation, with zeros around the data: pads_begin and pads_end, unless auto_pad is not explicit.
+
+    data: [N, C, spatial...]; filters: [M, C, kernel...]; result: [N, M, spatial...]. Source: OpenVINO Convolution-1.
+    """
+    c.require("rank", data.rank in _WINDOWED and filters.rank in _WINDOWED)
+    begin, end, way = c.ints("pads_begin") or (), c.ints("pads_end") or (), c.attr("auto_pad")
+    c.require("per-axis", len(begin) == len(end) == data.rank - 2)
+    c.require("auto-pad", way in _AUTO_PAD)
+    if way.startswith("same") and any(step != 1 for step in c.ints("strides") or ()):
+        c.open("same-strided")
+    found: Value = formula(data, filters, pads=(*begin, *end) if way == "explicit" else None)
+    return found
+
+
+_AUTO_PAD = ("explicit", "same_upper", "same_lower", "valid")
+_WINDOWED = (3, 4, 5)
+"""The ranks of inputs that windows move over."""
