@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -189,3 +190,49 @@ def convolution(c: Call, formula: Formula, data: Value, filters: Value) -> Value
 _AUTO_PAD = ("explicit", "same_upper", "same_lower", "valid")
 _WINDOWED = (3, 4, 5)
 """The ranks of inputs that windows move over."""
+
+
+def max_pool(c: Call, formula: Formula, data: Value) -> tuple[Value, Value | None]:
+    """The largest element of each window, and its flat index from the dimension `axis` on.
+
+    data: [N, C, spatial...]; results: [N, C, windows...]. Source: OpenVINO MaxPool-8 and 14, and their shape rules.
+    """
+    c.require("rank", data.rank in _WINDOWED)
+    axis, begin, end = c.attr("axis"), c.ints("pads_begin") or (), c.ints("pads_end") or ()
+    kernel, strides, dilations = c.ints("kernel") or (), c.ints("strides") or (), c.ints("dilations")
+    dilations = dilations or (1,) * (data.rank - 2)
+    c.require("axis-range", -data.rank <= axis < data.rank)
+    lengths = {len(one) for one in (kernel, strides, dilations, begin, end)}
+    c.require("per-axis", lengths == {data.rank - 2})
+    c.require("pads-range", min(*begin, *end) >= 0)
+    spans = [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations, strict=True)]
+    frame = [_padding(c, *one) for one in zip(data.shape[2:], spans, strides, begin, end, strict=True)]
+    y, index = formula(data, pads=(*(before for before, _ in frame), *(after for _, after in frame)))
+    if index is None:
+        return y, None
+    inner = math.prod(data.shape[axis % data.rank :])
+    return y, index.mod(c.constant(inner, "int64"), sign="divisor").cast(str(c.output_types["indices"]))
+
+
+def _padding(c: Call, extent: int, span: int, stride: int, before: int, after: int) -> tuple[int, int]:
+    """The padding before and after an axis with which rounding down gives the number of windows that are wanted.
+
+    span: the extent of a window; before, after: pads_begin and pads_end. Padding is in no window's result, so what is
+    left over at the end makes no difference.
+    """
+    way, rounding = c.attr("auto_pad"), c.attr("rounding_type")
+    c.require("auto-pad", way in _AUTO_PAD)
+    c.require("rounding", rounding in ("floor", "ceil") or (rounding == "ceil_torch" and "ceil-torch" in c.clauses))
+    if way.startswith("same"):
+        total = (extent - 1) * stride + span - extent
+        less, more = total // 2, total - total // 2
+        return (less, more) if way == "same_upper" else (more, less)
+    if way == "valid":
+        before = after = 0
+    room = extent + before + after - span
+    up = rounding != "floor" and room % stride != 0
+    if up and way == "valid" and c.open("valid-ceil") == "formula":
+        up = False
+    if not up or (rounding == "ceil_torch" and (room // stride + 1) * stride >= extent + before):
+        return before, after
+    return before, after + stride - room % stride
