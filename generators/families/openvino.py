@@ -236,3 +236,24 @@ def _padding(c: Call, extent: int, span: int, stride: int, before: int, after: i
     if not up or (rounding == "ceil_torch" and (room // stride + 1) * stride >= extent + before):
         return before, after
     return before, after + stride - room % stride
+
+
+def gru_cell(c: Call, formula: Formula, x: Value, h: Value, w: Value, r: Value, b: Value | None = None) -> Value:
+    """One step of gated recurrent units: a sequence of one element, and biases without parts of their own for R.
+
+    x: [N, I]; h and the result: [N, H]; w: [3 H, I], r: [3 H, H], gates in the order z r h; b: [3 H], or with
+    linear_before_reset [4 H], the last part R's bias of the hidden gate. Source: OpenVINO GRUCell-3.
+    """
+    linear, size, names = bool(c.attr("linear_before_reset")), h.shape[-1], c.attr("activations")
+    c.require("shapes", all(v.rank == 2 for v in (x, h, w, r)))
+    c.require("shapes", b is None or b.shape == ((3 + linear) * size,))
+    if names is not None:
+        c.require("activations-known", all(name in ("relu", "sigmoid", "tanh") for name in names))
+        names = tuple(name.capitalize() for name in names)
+    if b is not None:
+        zero = c.constant(0.0, b.type).broadcast(size)
+        b = b[: 3 * size].concat([zero, zero, b[3 * size :] if linear else zero], 0).reshape(1, 6 * size)
+    x, w, r, h = (v.reshape(1, *v.shape) for v in (x, w, r, h))
+    _, last = formula(x, w, r, b, None, h, activations=names, linear_before_reset=int(linear))
+    found: Value = last.reshape(*h.shape[1:])
+    return found
