@@ -195,13 +195,13 @@ _WINDOWED = (3, 4, 5)
 def max_pool(c: Call, formula: Formula, data: Value) -> tuple[Value, Value | None]:
     """The largest element of each window, and its flat index from the dimension `axis` on.
 
-    data: [N, C, spatial...]; results: [N, C, windows...]. Source: OpenVINO MaxPool-8 and 14, and their shape rules.
+    data: [N, C, spatial...]; results: [N, C, windows...]. Source: OpenVINO MaxPool-1, 8 and 14.
     """
     c.require("rank", data.rank in _WINDOWED)
-    axis, begin, end = c.attr("axis"), c.ints("pads_begin") or (), c.ints("pads_end") or ()
+    axis, begin, end = c.attr("axis", 0), c.ints("pads_begin") or (), c.ints("pads_end") or ()
     kernel, strides, dilations = c.ints("kernel") or (), c.ints("strides") or (), c.ints("dilations")
     dilations = dilations or (1,) * (data.rank - 2)
-    c.require("axis-range", -data.rank <= axis < data.rank)
+    c.require_if_stated("axis-range", -data.rank <= axis < data.rank)
     lengths = {len(one) for one in (kernel, strides, dilations, begin, end)}
     c.require("per-axis", lengths == {data.rank - 2})
     c.require("pads-range", min(*begin, *end) >= 0)
@@ -231,7 +231,7 @@ def _padding(c: Call, extent: int, span: int, stride: int, before: int, after: i
         before = after = 0
     room = extent + before + after - span
     up = rounding != "floor" and room % stride != 0
-    if up and way == "valid" and c.open("valid-ceil") == "formula":
+    if up and way == "valid" and c.answer("valid-ceil", "ceil") == "formula":
         up = False
     if not up or (rounding == "ceil_torch" and (room // stride + 1) * stride >= extent + before):
         return before, after
