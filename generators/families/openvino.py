@@ -195,13 +195,13 @@ _WINDOWED = (3, 4, 5)
 def max_pool(c: Call, formula: Formula, data: Value) -> tuple[Value, Value | None]:
     """The largest element of each window, and its flat index from the dimension `axis` on.
 
-    data: [N, C, spatial...]; results: [N, C, windows...]. Source: OpenVINO MaxPool-8 and 14, and their shape rules.
+    data: [N, C, spatial...]; results: [N, C, windows...]. Source: OpenVINO MaxPool-1, 8 and 14.
     """
     c.require("rank", data.rank in _WINDOWED)
-    axis, begin, end = c.attr("axis"), c.ints("pads_begin") or (), c.ints("pads_end") or ()
+    axis, begin, end = c.attr("axis", 0), c.ints("pads_begin") or (), c.ints("pads_end") or ()
     kernel, strides, dilations = c.ints("kernel") or (), c.ints("strides") or (), c.ints("dilations")
     dilations = dilations or (1,) * (data.rank - 2)
-    c.require("axis-range", -data.rank <= axis < data.rank)
+    c.require_if_stated("axis-range", -data.rank <= axis < data.rank)
     lengths = {len(one) for one in (kernel, strides, dilations, begin, end)}
     c.require("per-axis", lengths == {data.rank - 2})
     c.require("pads-range", min(*begin, *end) >= 0)
@@ -231,8 +231,29 @@ def _padding(c: Call, extent: int, span: int, stride: int, before: int, after: i
         before = after = 0
     room = extent + before + after - span
     up = rounding != "floor" and room % stride != 0
-    if up and way == "valid" and c.open("valid-ceil") == "formula":
+    if up and way == "valid" and c.answer("valid-ceil", "ceil") == "formula":
         up = False
     if not up or (rounding == "ceil_torch" and (room // stride + 1) * stride >= extent + before):
         return before, after
     return before, after + stride - room % stride
+
+
+def gru_cell(c: Call, formula: Formula, x: Value, h: Value, w: Value, r: Value, b: Value | None = None) -> Value:
+    """One step of gated recurrent units: a sequence of one element, and biases without parts of their own for R.
+
+    x: [N, I]; h and the result: [N, H]; w: [3 H, I], r: [3 H, H], gates in the order z r h; b: [3 H], or with
+    linear_before_reset [4 H], the last part R's bias of the hidden gate. Source: OpenVINO GRUCell-3.
+    """
+    linear, size, names = bool(c.attr("linear_before_reset")), h.shape[-1], c.attr("activations")
+    c.require("shapes", all(v.rank == 2 for v in (x, h, w, r)))
+    c.require("shapes", b is None or b.shape == ((3 + linear) * size,))
+    if names is not None:
+        c.require("activations-known", all(name in ("relu", "sigmoid", "tanh") for name in names))
+        names = tuple(name.capitalize() for name in names)
+    if b is not None:
+        zero = c.constant(0.0, b.type).broadcast(size)
+        b = b[: 3 * size].concat([zero, zero, b[3 * size :] if linear else zero], 0).reshape(1, 6 * size)
+    x, w, r, h = (v.reshape(1, *v.shape) for v in (x, w, r, h))
+    _, last = formula(x, w, r, b, None, h, activations=names, linear_before_reset=int(linear))
+    found: Value = last.reshape(*h.shape[1:])
+    return found
