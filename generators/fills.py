@@ -446,7 +446,18 @@ UNDRAWN = frozenset(
 )
 """Recipes that give the same numbers for every draw."""
 _FLOAT_ONLY = frozenset(
-    {"cancelling", "mixed", "overflow", "subnormal", "nan", "infinity", "infinities", "special", "nan-late", "negative-zero"}
+    {
+        "cancelling",
+        "mixed",
+        "overflow",
+        "subnormal",
+        "nan",
+        "infinity",
+        "infinities",
+        "special",
+        "nan-late",
+        "negative-zero",
+    }
     | {"magnitudes", "near-ties", "unit-ends", "quarter-turns", "thresholds"}
     | {"ends", "inexact", "ties", "underflow", "subnormal-among", "nan-among", *_BESIDE, *_UPON}
 )

@@ -180,7 +180,9 @@ def _crops(c: Call, whole: list[int], extents: tuple[int, ...], spans: list[int]
         elif way_out == "zeros-at-end" and max(totals) <= 0:
             return [(0, total) for total in totals]
         elif way_out == "zeros-truncated":
-            return [(int(t / 2), t - int(t / 2)) if way == "SAME_UPPER" else (t - int(t / 2), int(t / 2)) for t in totals]
+            return [
+                (int(t / 2), t - int(t / 2)) if way == "SAME_UPPER" else (t - int(t / 2), int(t / 2)) for t in totals
+            ]
     first_more = way != "SAME_UPPER"
     if wanted is not None and any(total % 2 for total in totals) and c.silent("odd-padding-early"):
         first_more = first_more == (c.open("odd-padding-early") == "as-later")
