@@ -47,7 +47,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         if uri in files.src_uris:
             files.remove(files.src_uris[uri])
         files.append(
-            File.generated(config, uri, content=UNSEARCHED + text if uri.startswith(tuple(config.extra["unsearched"])) else text)
+            File.generated(
+                config, uri, content=UNSEARCHED + text if uri.startswith(tuple(config.extra["unsearched"])) else text
+            )
         )
     for path in sorted(linked):
         files.append(File.generated(config, _page_of(path), content=UNSEARCHED + _source(path)))
@@ -66,7 +68,7 @@ def _relinked(text: str, page: PurePosixPath, uri: str, linked: set[str]) -> str
         else:
             linked.add(path)
             target = _page_of(path)
-        return f"]({os.path.relpath(target, os.path.dirname(uri) or '.')}"
+        return f"]({os.path.relpath(target, PurePosixPath(uri).parent)}"
 
     text = re.sub(
         r"^<!--.*?-->\n", "", text, flags=re.DOTALL | re.MULTILINE

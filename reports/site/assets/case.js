@@ -85,7 +85,7 @@
       script ? h("p", null, copyButton("Copy script", () => script)) : null,
       script ? h("details", null, h("summary", null, "The script, which only needs the standard's library and NumPy"),
         h("div", { class: "script" }, h("pre", { tabindex: "0" }, script)))
-        : [h("p", { class: "soft small label" }, "All details"), command(`opconform show '${id}'`)],
+        : [h("p", { class: "soft small label" }, "A script"), command(`opconform show --script '${id}'`)],
     ].flat();
   }
 
