@@ -26,9 +26,6 @@ _HEAD = (
     "Correctness is the share of right answers among the judged cases, support the share of valid inputs that were",
     "judged, and refusal the share of invalid inputs that were refused.",
     "",
-    "![The overview: a verdict for each backend](../pictures/overview.png)",
-    "![The matrix: operator versions by backends](../pictures/matrix.png)",
-    "",
 )
 _OPERATORS = (
     "",
