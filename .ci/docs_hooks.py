@@ -68,7 +68,7 @@ def _relinked(text: str, page: PurePosixPath, uri: str, linked: set[str]) -> str
         else:
             linked.add(path)
             target = _page_of(path)
-        return f"]({os.path.relpath(target, os.path.dirname(uri) or '.')}"
+        return f"]({os.path.relpath(target, PurePosixPath(uri).parent)}"
 
     text = re.sub(
         r"^<!--.*?-->\n", "", text, flags=re.DOTALL | re.MULTILINE

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.backends RESULTS... > docs/generated/backends.md`: the results of runs of the whole suite, by operator.
+"""`python -m benchmarks.backends RESULTS... > docs/generated/backends.md`: results of whole runs, by operator.
 
 RESULTS are folders of `opconform run`, of one backend or of several; a folder of such folders has the shards of a run.
 `--table` only prints the first table, from the shards that exist, for docs/third-parties.md.
@@ -21,13 +21,10 @@ _HEAD = (
     "<!-- Made by `python -m benchmarks.backends`. -->",
     "# Every backend on every case",
     "",
-    "[Findings](../findings.md) lists the defects behind the failures, and [third parties](../third-parties.md) the defects of nxrt, tract",
-    "and OpenCV.",
+    "[Findings](../findings.md) lists the defects behind the failures, and [third parties](../third-parties.md) the",
+    "defects of nxrt, tract and OpenCV.",
     "Correctness is the share of right answers among the judged cases, support the share of valid inputs that were",
     "judged, and refusal the share of invalid inputs that were refused.",
-    "",
-    "![The overview: a verdict for each backend](../pictures/overview.png)",
-    "![The matrix: operator versions by backends](../pictures/matrix.png)",
     "",
 )
 _OPERATORS = (

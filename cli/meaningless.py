@@ -336,7 +336,8 @@ def page_text(told: Explained, every: Iterable[Admitted]) -> str:
     for (operator, why), counted in sorted(told.counts.items()):
         reasons.setdefault(why, Counter())[operator] += counted["cases"]
     lines = [
-        "<!-- Made by `opconform dev meaningless --record docs/meaningless.jsonl --markdown docs/generated/meaningless.md`. -->",
+        "<!-- Made by `opconform dev meaningless --record docs/meaningless.jsonl "
+        "--markdown docs/generated/meaningless.md`. -->",
         "# Answers that mean nothing",
         "",
         "Five backends without a meaning run on every valid case of the default suite that has an element: "

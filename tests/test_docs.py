@@ -21,6 +21,7 @@ from fakes.here import run_here
 
 from opconform.cases.corpus import descriptor
 from opconform.cases.results import Outcome
+from opconform.cases.short import long_id, short_id
 from opconform.cli import main, submission
 from opconform.generators.primitives import ROOMS
 from opconform.generators.source import GeneratedCases
@@ -359,6 +360,12 @@ def links() -> Iterator[tuple[Path, str]]:
         for target in re.findall(r"\]\(([^)\s]+)\)", text):
             if not re.match(r"[a-z]+:", target):
                 yield page, target
+
+
+def test_every_short_id_on_a_page_is_a_case_of_the_suite() -> None:
+    named = {name for page in PAGES for name in re.findall(r"`(\w+/\w+-\d+#[a-z2-7]{6})`", page.read_text("utf-8"))}
+    assert len(named) > 300
+    assert [name for name in sorted(named) if short_id(long_id(name)) != name] == []
 
 
 @pytest.mark.parametrize(
