@@ -144,7 +144,7 @@ def _extreme(c: Call, data: Value, axes: Value | None, *, largest: bool) -> Valu
         reduce = x.max if largest else x.min
         found: Value = reduce(over, keep=keep)
         if not all(x.shape[a] for a in over):
-            finite = found.size and c.answer("nothing-unsaid", "identity") == "last-finite"
+            finite = found.size > 0 and c.answer("nothing-unsaid", "identity") == "last-finite"
             return c.constant(_end(data.type, largest=largest, finite=finite), x.type).broadcast(*found.shape)
         if x.kind != "real":
             return found
