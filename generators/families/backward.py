@@ -11,14 +11,22 @@ from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
 from . import activation
 
+_DENSITY_AT_ZERO = 0.3989422804014327
+"""1/√(2π), for float32 and narrower types."""
 
-def from_source(c: Call, formula: Formula, src: Value, diff_dst: Value) -> Value:
-    """The gradient of an activation whose branches meet smoothly; at infinity there is only a limit.
 
-    src, diff_dst: one shape. Source: oneDNN Graph GELUBackward.
+def gelu(c: Call, formula: Formula, src: Value, diff_dst: Value) -> Value:
+    """The gradient times the derivative of GELU, from the tape, or as it is usually written; at infinity, any number.
+
+    For gelu_erf that is Φ(x) + x·φ(x), with the normal distribution's function by erfc, and its density. src, diff_dst:
+    one shape. Source: oneDNN Graph GELUBackward.
     """
     c.require("same-shape", src.shape == diff_dst.shape)
     (found,) = gradients(c, formula(src), diff_dst, [src], smooth=True, pointwise=True)
+    if c.attr("mode") == "gelu_erf":
+        share = 0.5 * (-src / c.constant(2.0, src.type).sqrt()).erfc()
+        density = (-0.5 * src * src).exp() * _DENSITY_AT_ZERO
+        found = found.either(diff_dst * (share + src * density))
     return found.undefined(src.isinf(), "infinite")
 
 

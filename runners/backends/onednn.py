@@ -30,6 +30,7 @@ from .onednn_library import (
     CPU,
     MOST_DIMENSIONS,
     OPERATIONS,
+    SINCE,
     TYPES,
     LogicalTensor,
     OneDnn,
@@ -78,6 +79,10 @@ def _partition(library: OneDnn, handles: ExitStack, program: Program) -> Partiti
     for tensor in outputs:
         library.call("graph_op_add_output", operation, ctypes.byref(tensor))
     for attribute in program.attributes:
+        since = SINCE.get((program.operator.name, attribute.name), (0, 0))
+        if library.release < since:
+            words = f"{program.operator.name} has {attribute.name} since oneDNN {since[0]}.{since[1]}"
+            raise Unsupported(f"{words}; this is {library.version}", "attribute")
         _set(library, operation, attribute)
     graph = library.create(handles, "graph_graph", CPU)
     library.call("graph_add_op", graph, operation)

@@ -62,6 +62,13 @@ ATTRIBUTES: Final[Mapping[str, int]] = {
 }
 """The attributes of operations."""
 
+SINCE: Final[Mapping[tuple[str, str], tuple[int, int]]] = {
+    ("GELU", "mode"): (3, 9),
+    ("GELUBackward", "mode"): (3, 9),
+    ("MatMul", "accumulation_mode"): (3, 10),
+}
+"""The first releases in which operations have attributes that were added later."""
+
 TYPES: Final[Mapping[str, str]] = {
     "float16": "f16",
     "bfloat16": "bf16",
@@ -276,6 +283,11 @@ class OneDnn:
         """Return the number of a data type by oneDNN's name, None if this library lacks the type."""
         number = TYPE_NUMBERS.get(name)
         return number if number is not None and self._name("dt", number) == name else None
+
+    @property
+    def release(self) -> tuple[int, int]:
+        """The library's release, as (3, 2)."""
+        return self._version.major, self._version.minor
 
     @property
     def version(self) -> str:

@@ -306,3 +306,12 @@ def test_types_that_it_never_had_are_unsupported(runner, type_: str) -> None:
     with pytest.raises(Unsupported, match=f"no data type for {type_}") as refusal:
         runner.prepare(reduction((2,), (0,), type_=type_))
     assert refusal.value.reason == "type"
+
+
+def test_an_attribute_that_came_in_a_later_release_is_unsupported_before(runner) -> None:
+    program = onednn_program("GELU", [feed(4)], attributes=[("mode", "string", "gelu_tanh")])
+    if tuple(map(int, runner.version().split(".")[:2])) >= (3, 9):
+        assert answer(runner, program, np.zeros(4, np.float32)).tolist() == [0.0] * 4
+        return
+    with pytest.raises(Unsupported, match=r"GELU has mode since oneDNN 3\.9; this is 3\.\d"):
+        runner.prepare(program)
