@@ -183,3 +183,35 @@ def test_a_program_that_asks_for_what_is_not_there_is_invalid(text: str) -> None
 )
 def test_a_silence_leaves_open_only_what_the_text_does(text: str, wrong: Array) -> None:
     assert outcome(case(text), wrong) == "wrong-value"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "onnx/ReduceSum-13/bfloat16/2x300/axes=-1/uniform",
+        "onnx/ReduceMean-13/bfloat16/2x300/dims=symbolic;keepdims=0/large",
+        "onnx/ReduceMean-13/float16/2x300/dims=symbolic;keepdims=0/uniform",
+        "onnx/ReduceMean-13/bfloat16/8x8/axes=1/beside-2^26/accumulator-26",
+        "onnx/ReduceMean-13/float32/2x300/dims=symbolic;keepdims=0/cancelling",
+        "onnx/ReduceMean-13/float32/8x8/axes=1/beside-2^26/accumulator-26",
+        "onnx/ReduceL2-13/float32/2x300/dims=symbolic;keepdims=0/small-squares",
+        "onnx/MatMul-13/bfloat16/2x257,257x3/dims=symbolic/uniform",
+        "openvino/Softmax-8/bfloat16/2x300/axis=1;dims=symbolic/large",
+        "onnx/LogSoftmax-11/float32/3x5/axis=-2/large",
+        "onnx/RNN-14/float32,int32/3x2x4,1x3x4,1x3x3/hidden_size=3;outputs=Y,Y_h/codes/saturated",
+    ],
+)
+def test_half_more_than_the_right_answer_fails_though_the_type_itself_may_err(text: str) -> None:
+    version = "/".join(text.split("/")[:2])
+    found = meaningless.admitted_by(GeneratedCases(), version, [text])
+    assert (found.cases, dict(found.found)) == (1, {})
+
+
+def test_an_accumulator_in_the_type_itself_passes_as_that_though_it_loses_small_addends() -> None:
+    text = "onnx/ReduceSum-13/bfloat16/2x300/axes=-1/mixed"
+    batch = case(text)
+    total = np.zeros((1, 2), batch.inputs[0].dtype)
+    for column in np.moveaxis(batch.inputs[0], -1, 0):
+        total = (total.astype(np.float32) + column.astype(np.float32)).astype(total.dtype)
+    (verdict,) = judge(batch, Answers.of_case(total[0][:, np.newaxis]))
+    assert str(verdict.outcome) == "pass"
