@@ -7,8 +7,12 @@ import pytest
 from fakes.judging import judge_answer
 from recorded import readings, values
 
+from opconform.cases.ids import parse_id
 from opconform.cases.results import Outcome
+from opconform.generators.families import vocabularies
+from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
+from opconform.specs.loader import Library
 
 F = np.float32
 PLANE = np.array([[[[-1, 2, 3], [4, 5, -6], [-7, 8, 9]]]], F)
@@ -221,3 +225,16 @@ def test_convolution_ignores_its_pads_if_it_pads_by_itself() -> None:
     for way, expected in (("valid", [3, 3, 3]), ("same_upper", [2, 3, 3, 3, 2])):
         (found,) = values("openvino/Convolution-1", given, {"output": "float32"}, auto_pad=way, **window)
         assert found.reshape(-1).tolist() == expected
+
+
+def test_a_bound_version_has_the_silence_of_an_integer_sum_that_its_formula_s_version_lacks() -> None:
+    given = {"data": np.full((1, 1, 2), 100, np.int8), "filters": np.ones((1, 1, 2), np.int8)}
+    window = {"strides": (1,), "dilations": (1,), "pads_begin": (0,), "pads_end": (0,)}
+    found = readings("openvino/Convolution-1", given, {"output": "int8"}, **window)
+    assert taken(found, "integer-overflow") == {"wraps": [[[-56]]], "saturates": [[[127]]]}
+
+
+def test_a_boolean_attribute_is_0_or_1_in_the_expressions_of_shapes() -> None:
+    cases = planned(Library(vocabulary=vocabularies()), Selection(("openvino/MatMul-1/*transpose_b=true*",)))
+    shapes = {parse_id(case).shapes for case in cases}
+    assert ((3, 4), (5, 4)) in shapes or ((2, 257), (3, 257)) in shapes
