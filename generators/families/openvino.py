@@ -123,7 +123,8 @@ def strided_slice(c: Call, data: Value, *_: Value | None) -> Value:
     c.require("stride-zero", 0 not in stride)
     from_start, to_end, new, shrink, ellipsis = (_mask(c, name, steps) for name in _MASKS)
     c.require("ellipsis-once", sum(ellipsis) <= 1)
-    y, axis, shape = data, 0, []
+    y, axis = data, 0
+    shape: list[int] = []
     for i in range(steps):
         if ellipsis[i]:
             skipped = data.rank - (steps - sum(new) - 1)
