@@ -496,13 +496,12 @@ def _choose_types(
     """
     types = signature.types
     pair = not signature.ties.keys().isdisjoint(settings)
-    for group in same:
-        pair = pair or (
-            settings.keys() >= set(group) <= types.keys()
-            and all(
-                isinstance(settings[letter], tuple) and set(settings[letter]) <= set(types[letter]) for letter in group
-            )
-        )
+    known = {
+        letter
+        for letter, own in types.items()
+        if isinstance(value := settings.get(letter), tuple) and set(value) <= set(own)
+    }
+    pair = pair or any(set(group) <= known for group in same)
     for letter in settings.keys() & types.keys():
         wanted = settings[letter]
         if not isinstance(wanted, tuple):

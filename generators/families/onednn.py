@@ -80,7 +80,8 @@ def layer_norm(
     if gamma is not None and beta is not None:
         scale, bias = gamma.cast("float32"), beta.cast("float32")
         y = (y * scale + bias).either(off * (inverse * scale) + bias)
-    return y, *(one.reshape(*src.shape[: axes[0]]) for one in (mean, variance))
+    kept = src.shape[: axes[0]]
+    return y, mean.reshape(*kept), variance.reshape(*kept)
 
 
 def sources(shaping: Shaping) -> tuple[int, ...]:
