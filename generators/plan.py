@@ -198,11 +198,13 @@ def _may_name(glob: str, version: VersionSpec) -> bool:
 
 
 def _specs(library: Library, selection: Selection) -> Iterator[Spec]:
-    yield from library.usable(
-        operator
-        for operator in library.operators()
-        if (not selection.standards or operator.partition("/")[0] in selection.standards)
-        and (not selection.globs or any(_may_match_operator(glob, operator) for glob in selection.globs))
+    yield from library.usable(operator for operator in library.operators() if may_select(selection, operator))
+
+
+def may_select(selection: Selection, operator: str) -> bool:
+    """Return whether a selection may have cases of an operator, whatever its versions; true when in doubt."""
+    return (not selection.standards or operator.partition("/")[0] in selection.standards) and (
+        not selection.globs or any(_may_match_operator(glob, operator) for glob in selection.globs)
     )
 
 

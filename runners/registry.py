@@ -163,13 +163,17 @@ def backend_spec(name: str, python: Path | None = None) -> BackendSpec:
     return _built_in_spec(name) if name in _BUILT_INS else _spec_by_form(name, plug_ins)
 
 
-def standards_of_name(name: str) -> tuple[str, ...]:
+def standards_of_name(name: str, python: Path | None = None) -> tuple[str, ...]:
     """Return the standards that follow from a backend's name, empty if unknown; no environment is made.
 
     Raises what `backend_spec` raises.
     """
     release = _release(name)
-    return backend_spec(name).standards if release is None else PORTABLE[release[0]].standards
+    if release is None:
+        return backend_spec(name, python).standards
+    if python is not None:
+        checked_interpreter(python)
+    return PORTABLE[release[0]].standards
 
 
 def open_runner(backend: BackendSpec | str) -> Runner:

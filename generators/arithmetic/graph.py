@@ -385,7 +385,7 @@ class Value:
         return self._pair("xor", other)
 
     def __invert__(self) -> Value:
-        return getattr(self, "not")()
+        return self.__getattr__("not")()
 
     def __getitem__(self, key: Any) -> Value:
         return self.slice(*(key if isinstance(key, tuple) else (key,)))

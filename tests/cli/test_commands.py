@@ -477,7 +477,7 @@ def test_an_interrupt_before_anything_was_judged_exits_130(monkeypatch: pytest.M
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("opconform.cli.session._opened", interrupted)
+    monkeypatch.setattr("opconform.cli.session.opened", interrupted)
     done = call("run", "onnxruntime", *INT32)
     assert (done.exit_code, done.stdout, done.stderr) == (130, "", "opconform: interrupted\n")
 
