@@ -54,11 +54,11 @@ class Movement(Primitive):
             low, high = (cls.exact(*side, *places, **p) for side in zip(*every, strict=True))
             return Error(error, flags, ends=(low, high))
         if any(e.instead is not None for e in es[:n]) and all(e.none for e in es[n:]):
-            every = [
+            lossy = [
                 np.full(x.v.shape, np.nan) if e.instead is None else e.instead for e, x in zip(es[:n], xs, strict=False)
             ]
-            known = cls.exact(*(1.0 - np.isnan(some) for some in every), *places, **p) > 0
-            found = cls.exact(*map(np.nan_to_num, every), *places, **p)
+            known = cls.exact(*(1.0 - np.isnan(some) for some in lossy), *places, **p) > 0
+            found = cls.exact(*map(np.nan_to_num, lossy), *places, **p)
             return Error(error, flags, instead=np.where(known, found, np.nan))
         return Error(error, flags)
 
