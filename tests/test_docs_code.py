@@ -129,4 +129,5 @@ def test_the_readme_s_first_commands_print_what_it_shows(folder: Path, monkeypat
     for command, output in shown:
         line = command.replace("opconform run", "opconform run --quiet").replace("opconform", script, 1)
         done = subprocess.run(line, shell=True, env=environment, capture_output=True, text=True, check=False)
-        assert prints(output, done.stdout), f"{command} printed\n{done.stdout}\nand the page shows\n{output}"
+        printed = done.stdout + done.stderr  # a terminal shows both
+        assert prints(output, printed), f"{command} printed\n{printed}\nand the page shows\n{output}"
