@@ -191,5 +191,6 @@ _MAINTAINERS = (
 )
 
 for _group, _members in ((main, _COMMANDS), (dev, _MAINTAINERS)):
-    for _command, _command.short_help in _members:
+    for _command, _summary in _members:
+        _command.short_help = _summary
         _group.add_command(_command)

@@ -1,4 +1,4 @@
-"""`opconform dev judge-data`: stored test data held against the references."""
+"""`opconform dev judge-data`: stored test data is judged by the references."""
 
 from __future__ import annotations
 

@@ -161,11 +161,12 @@ def test_a_part_of_the_smoke_suite_is_judged_alike_here_and_there(name: str, tmp
         assert done.exit_code in (0, 1), done.output
         results = map(json.loads, (out / "results.jsonl").read_text().splitlines())
         found.append({one["case"]: (one["outcome"], one["reason"]) for one in results})
+    assert len(found[0]) > 50
     assert found[0].keys() == found[1].keys()
-    judged = [case for case in found[0] if "crash" not in (found[0][case][0], found[1][case][0])]
-    assert len(judged) > 50
-    assert len(found[0]) - len(judged) <= 2  # OpenVINO frees memory twice in LpPool, and dies of it in some runs only
-    assert [found[0][case] for case in judged] == [found[1][case] for case in judged]
+    differing = [case for case in found[0] if found[0][case] != found[1][case]]
+    if name == "openvino-onnx":  # its LpPool ends the process in some runs and not in others, in one environment too
+        differing = [case for case in differing if "/LpPool-" not in case]
+    assert differing == []
 
 
 # Interpreters
