@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from .cases.results import Result
     from .generators.plan import Selection
     from .generators.source import GeneratedCases
+    from .runners.judging.terms import Demands, Waivers
     from .runners.registry import BackendSpec
-    from .runners.terms import Demands, Waivers
 
 _CONFTEST = "conftest:"
 _BATCH = 32
@@ -124,19 +124,19 @@ class _Suite:
 
     @cached_property
     def _required(self) -> Mapping[str, str]:
-        from .runners.terms import requirements  # noqa: PLC0415
+        from .runners.judging.terms import requirements  # noqa: PLC0415
 
         return requirements(self._option("require"), self.source.library)
 
     @cached_property
     def _demands(self) -> Demands:
-        from .runners.terms import Demands  # noqa: PLC0415
+        from .runners.judging.terms import Demands  # noqa: PLC0415
 
         return Demands(self._required)
 
     @cached_property
     def _waivers(self) -> Waivers:
-        from .runners.terms import Waivers, load_waivers  # noqa: PLC0415
+        from .runners.judging.terms import Waivers, load_waivers  # noqa: PLC0415
 
         file = self._option("waivers")
         return load_waivers(file) if file else Waivers()
@@ -169,7 +169,7 @@ class _Suite:
         return self._selected(self._standards)
 
     def _selected(self, standards: tuple[str, ...]) -> Iterator[str]:
-        from .generators.plan import selected  # noqa: PLC0415
+        from .generators.selection import selected  # noqa: PLC0415
 
         return selected(self.source, replace(self._selection, standards=standards))
 
@@ -177,9 +177,9 @@ class _Suite:
     def _standards(self) -> tuple[str, ...]:
         """Return the standards that the backend implements; empty, which means all, if it cannot be asked."""
         from .cases.errors import OpconformError  # noqa: PLC0415
-        from .runners.execute import Assignment  # noqa: PLC0415
+        from .runners.execution.execute import Assignment  # noqa: PLC0415
+        from .runners.execution.running import standards_of  # noqa: PLC0415
         from .runners.pool import Limits  # noqa: PLC0415
-        from .runners.running import standards_of  # noqa: PLC0415
 
         try:
             return standards_of(Assignment(self.backend, self.source), Limits())
@@ -225,9 +225,9 @@ class _Suite:
         return self._demands.fails(result) or result.outcome == "runner-error"
 
     def _run(self) -> Generator[Any]:
-        from .runners.execute import Assignment  # noqa: PLC0415
+        from .runners.execution.execute import Assignment  # noqa: PLC0415
+        from .runners.execution.running import run_cases  # noqa: PLC0415
         from .runners.pool import Limits  # noqa: PLC0415
-        from .runners.running import run_cases  # noqa: PLC0415
 
         assignment = Assignment(self.backend, self.source, self._required)
         limits = Limits(run_seconds=self._option("timeout"), prepare_seconds=6 * self._option("timeout"))

@@ -43,28 +43,32 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     linked: set[str] = set()
     pages = MOVED | {f"docs/{file.src_uri}": file.src_uri for file in files.documentation_pages()}
     for path, uri in pages.items():
-        text = _relinked((ROOT / path).read_text(encoding="utf-8"), PurePosixPath(path).parent, linked)
+        text = _relinked((ROOT / path).read_text(encoding="utf-8"), PurePosixPath(path), uri, linked)
         if uri in files.src_uris:
             files.remove(files.src_uris[uri])
         files.append(
-            File.generated(config, uri, content=UNSEARCHED + text if uri in config.extra["unsearched"] else text)
+            File.generated(
+                config, uri, content=UNSEARCHED + text if uri.startswith(tuple(config.extra["unsearched"])) else text
+            )
         )
     for path in sorted(linked):
         files.append(File.generated(config, _page_of(path), content=UNSEARCHED + _source(path)))
     return files
 
 
-def _relinked(text: str, folder: PurePosixPath, linked: set[str]) -> str:
+def _relinked(text: str, page: PurePosixPath, uri: str, linked: set[str]) -> str:
     """Return a page with its links as the site needs them; adds the source files that it links to."""
 
     def new(match: re.Match[str]) -> str:
-        path = os.path.normpath(folder / match[1])
+        path = os.path.normpath(page.parent / match[1])
         if path.startswith("docs/"):
-            return f"]({path.removeprefix('docs/')}"
-        if path in MOVED:
-            return f"]({MOVED[path]}"
-        linked.add(path)
-        return f"]({_page_of(path)}"
+            target = path.removeprefix("docs/")
+        elif path in MOVED:
+            target = MOVED[path]
+        else:
+            linked.add(path)
+            target = _page_of(path)
+        return f"]({os.path.relpath(target, PurePosixPath(uri).parent)}"
 
     text = re.sub(
         r"^<!--.*?-->\n", "", text, flags=re.DOTALL | re.MULTILINE

@@ -20,10 +20,10 @@ import numpy as np
 from opconform.cases.program import Input, OperatorVersion, Output, Program
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
-from opconform.runners.execute import Assignment
+from opconform.runners.execution.execute import Assignment
+from opconform.runners.execution.running import Judged, batched, run_cases
 from opconform.runners.pool import Limits
 from opconform.runners.registry import backend_spec, open_runner
-from opconform.runners.running import Judged, batched, run_cases
 from opconform.specs.loader import Library
 
 from .sessions import peak_memory

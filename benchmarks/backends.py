@@ -1,4 +1,4 @@
-"""`python -m benchmarks.backends RESULTS... > docs/backends.md`: the results of runs of the whole suite, by operator.
+"""`python -m benchmarks.backends RESULTS... > docs/generated/backends.md`: results of whole runs, by operator.
 
 RESULTS are folders of `opconform run`, of one backend or of several; a folder of such folders has the shards of a run.
 `--table` only prints the first table, from the shards that exist, for docs/third-parties.md.
@@ -21,13 +21,10 @@ _HEAD = (
     "<!-- Made by `python -m benchmarks.backends`. -->",
     "# Every backend on every case",
     "",
-    "[findings.md](findings.md) explains the failures, and [third-parties.md](third-parties.md) those of nxrt, tract",
-    "and OpenCV.",
+    "[Findings](../findings.md) lists the defects behind the failures, and [third parties](../third-parties.md) the",
+    "defects of nxrt, tract and OpenCV.",
     "Correctness is the share of right answers among the judged cases, support the share of valid inputs that were",
     "judged, and refusal the share of invalid inputs that were refused.",
-    "",
-    "![The overview: a verdict for each backend](pictures/overview.png)",
-    "![The matrix: operator versions by backends](pictures/matrix.png)",
     "",
 )
 _OPERATORS = (
@@ -35,8 +32,8 @@ _OPERATORS = (
     "## By operator",
     "",
     "Correctness in percent, of all versions of an operator; after the slash support, if below 100. Empty: nothing was",
-    "judged. Backends of one operator and [older releases](releases.md) have no column. A cell of",
-    "[the site](site.md) of a run leads to the cases.",
+    "judged. Backends of one operator and [older releases](../releases.md) have no column. A cell of",
+    "[the site](../site.md) of a run leads to the cases.",
     "",
 )
 _OUTCOMES = tuple(outcome for outcome in Outcome if outcome not in (Outcome.RUNNER_ERROR, Outcome.WAIVED))
@@ -80,7 +77,11 @@ def _read(folder: Path, *, partial: bool) -> Iterator[_Run]:
 def _page(runs: Sequence[_Run]) -> Iterator[str]:
     yield from _HEAD
     days = sorted({run.started[:10] for run in runs})
-    yield f"Runs of the whole default suite as it was on {' to '.join(dict.fromkeys((days[0], days[-1])))}."
+    largest = max(run.whole.cases for run in runs)
+    yield (
+        f"Runs of the whole default suite as it was on {' to '.join(dict.fromkeys((days[0], days[-1])))}, "
+        f"with up to {largest:,} cases for a backend."
+    )
     yield ""
     yield from _outcomes_of(runs)
     yield from _OPERATORS

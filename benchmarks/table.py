@@ -17,11 +17,11 @@ from typing import TypeAlias
 
 from opconform.generators.plan import Selection, counted, planned
 from opconform.generators.source import GeneratedCases
-from opconform.runners.accuracy import attach_accuracy
-from opconform.runners.execute import Assignment
+from opconform.runners.execution.execute import Assignment
+from opconform.runners.execution.running import Judged, batched, run_cases
+from opconform.runners.judging.accuracy import attach_accuracy
 from opconform.runners.pool import Limits
 from opconform.runners.registry import backend_spec
-from opconform.runners.running import Judged, batched, run_cases
 
 from .faults import milliseconds
 from .sessions import Timed, timed

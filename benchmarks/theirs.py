@@ -13,8 +13,8 @@ from xml.etree import ElementTree as ET
 from opconform.cases.batch import Batch, cases_of
 from opconform.cases.onnx_model import onnx_bytes
 from opconform.generators.source import GeneratedCases
-from opconform.runners.answers import Answers
-from opconform.runners.judge import judge
+from opconform.runners.judging.answers import Answers
+from opconform.runners.judging.judge import judge
 
 _OWN_TESTS = """
 import onnx.backend.test

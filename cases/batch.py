@@ -114,7 +114,7 @@ CheckName: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A test of whole outputs that an option makes in addition to its bounds; `runners/answers.py` explains each one.
+    """A test of whole outputs that an option makes besides its bounds; `runners/judging/answers.py` explains each one.
 
     `outputs` are the indices of the outputs that it tests. `settings` are numbers and words by name. `arrays` are the
     values that the outputs are compared with, lanes first.

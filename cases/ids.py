@@ -224,6 +224,7 @@ def _parse_settings(text: str, whole: str) -> tuple[tuple[str, str], ...]:
     return tuple(settings)
 
 
+_OF_VERSIONS = re.compile(r"[^/\[]*/[^/]*")  # a slash in brackets is one of several characters
 _SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 _MOST_SHARDS = 100_000
 _WILD = frozenset("*?[")
@@ -274,7 +275,8 @@ class Glob:
 class Selection:
     """What to generate.
 
-    `globs` are matched, as fnmatchcase does, against case ids and operator versions; no globs select everything.
+    `globs` are matched, as fnmatchcase does, against case ids and operator versions; a glob with one slash, such as
+    `onnx/*Mean-*`, against operator versions alone. No globs select everything.
     `strength` is the strength of the covering array, None for every combination. `draws` is the number of draws of each
     drawn fill; `seed` varies all of them. `standards` are the standards that a backend implements; none means all.
     `suite` names a list of cases to use in place of the plan.
@@ -293,7 +295,9 @@ class Selection:
 
     def admits_text(self, operator_version: str, text: str) -> bool:
         """Return whether a glob selects a case, given as its operator version and its id."""
-        return not self.globs or any(fnmatchcase(text, g) or fnmatchcase(operator_version, g) for g in self.globs)
+        return not self.globs or any(
+            fnmatchcase(operator_version, g) or (not is_of_versions(g) and fnmatchcase(text, g)) for g in self.globs
+        )
 
     def may_admit(self, operator_version: str) -> bool:
         """Return whether a glob may select a case of this operator version; fast, and true when in doubt."""
@@ -309,8 +313,15 @@ def strength_of(text: str) -> int | None:
     return None if text == "full" else int(text)
 
 
+def is_of_versions(glob: str) -> bool:
+    """Return whether a glob selects operator versions by their names alone: it has no third part."""
+    return _OF_VERSIONS.fullmatch(glob) is not None
+
+
 def may_match(glob: str, operator_version: str) -> bool:
     """Return whether a glob may select a case of an operator version; true when in doubt."""
+    if is_of_versions(glob):
+        return fnmatchcase(operator_version, glob)
     wild = min((i for i, c in enumerate(glob) if c in "*?["), default=len(glob))
     literal = glob[:wild]
     return literal.startswith(f"{operator_version}/") or (

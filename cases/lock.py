@@ -68,25 +68,37 @@ def lock_of(operator: str, suite: str, cases: Iterable[CaseDigests]) -> Lock:
     return Lock(operator, suite, tuple(sorted(short, key=lambda one: one.id)))
 
 
+def _head(file: Path, line: str) -> tuple[str, int, str, str]:
+    """Return the operator version, the number of cases, the suite's version and the digest in a lock's first line."""
+    head = _HEAD.fullmatch(line)
+    if head is None:
+        raise LockError(f"{file}:1: expected '# opconform lock 1: OPERATOR, suite X.Y.Z, N cases, sha256 …'")
+    return head[1], int(head[3]), head[2], head[4]
+
+
 def read_lock(file: Path) -> Lock:
     """Read a lock. Raises LockError, which names the file, and the line if one is wrong."""
     try:
         lines = file.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise LockError(f"{file}: cannot be read: {error}") from None
-    head = _HEAD.fullmatch(lines[0]) if lines else None
-    if head is None:
-        raise LockError(f"{file}:1: expected '# opconform lock 1: OPERATOR, suite X.Y.Z, N cases, sha256 …'")
+    operator, count, suite, digest = _head(file, lines[0] if lines else "")
     cases = []
     for number, line in enumerate(lines[1:], 2):
         found = _LINE.fullmatch(line)
         if found is None:
             raise LockError(f"{file}:{number}: expected two digests of {SHORT} characters and a case id; read {line!r}")
         cases.append(CaseDigests(found[3], found[1], found[2]))
-    lock = Lock(head[1], head[2], tuple(cases))
-    if lock.digest != head[4] or len(cases) != int(head[3]):
+    lock = Lock(operator, suite, tuple(cases))
+    if lock.digest != digest or len(cases) != count:
         raise LockError(f"{file}: does not match its own digest; restore it from git, or run `opconform dev lock`")
     return lock
+
+
+def locked_count(file: Path) -> tuple[str, int]:
+    """Return a lock's operator version and number of cases, from its first line. Raises LockError."""
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        return _head(file, next(lines, "").rstrip("\n"))[:2]
 
 
 def read_locks(folder: Path) -> dict[str, Lock]:

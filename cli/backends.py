@@ -12,10 +12,10 @@ from ..cases.results import Outcome
 from ..cases.runner import NotInstalled
 from ..generators.source import GeneratedCases
 from ..reports.text import printable
-from ..runners.execute import Assignment
+from ..runners.execution.execute import Assignment
+from ..runners.execution.running import Judged, run_cases, standards_of
 from ..runners.pool import Limits, WorkerStartError
 from ..runners.registry import KnownBackend, backend_spec, known_backends
-from ..runners.running import Judged, run_cases, standards_of
 
 CASES = {
     "onnx": "onnx/Abs-13/float32/scalar/-/ramp",

@@ -13,12 +13,12 @@ from rich.console import Console
 from ..cases.errors import OpconformError, did_you_mean
 from ..cases.results import Outcome, Result
 from ..reports.text import counted, printable
-from ..runners.environments import PORTABLE, release_of, releases
-from ..runners.execute import Assignment
+from ..runners.execution.execute import Assignment
+from ..runners.execution.running import Judged, run_cases
+from ..runners.judging.terms import required, silences
 from ..runners.pool import Limits
+from ..runners.programs.environments import PORTABLE, release_of, releases
 from ..runners.registry import backend_spec
-from ..runners.running import Judged, run_cases
-from ..runners.terms import required, silences
 from .generated_suite import case_of
 from .options import RunOptions
 

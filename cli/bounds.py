@@ -8,7 +8,7 @@ import numpy as np
 
 from ..cases.batch import Bounds, Expectation, Flag
 from ..cases.elements import Array, element_type
-from ..runners.answers import ulp_exponent
+from ..runners.judging.answers import ulp_exponent
 
 
 def blindness(expectations: Iterable[Expectation]) -> dict[str, tuple[int, int]]:

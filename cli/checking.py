@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..cases.errors import OpconformError
-from ..runners.command_check import CommandCheck
+from ..runners.programs.command_check import CommandCheck
 from ..runners.registry import backend_spec
 
 

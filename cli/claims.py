@@ -17,7 +17,7 @@ from ..cases.ids import CaseId, parse_id
 from ..cases.program import NO_VERSION
 from ..cases.results import Outcome, Result
 from ..reports.runs import RUN, RunRecord, read_results, read_run
-from ..runners.terms import is_about_invalid
+from ..runners.judging.terms import is_about_invalid
 from .options import RunOptions
 from .session import run_session
 

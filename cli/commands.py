@@ -71,9 +71,11 @@ def verify(path: Path, key: Path | None, seed: int | None) -> int:
     Lists what is missing, added or changed. A submission is judged again by this version's suite. If nothing is wrong,
     but some answers are missing and cannot be judged, verify exits 3.
     """
-    from .submission import is_submission, verify_submission  # noqa: PLC0415
+    from .submission import is_submission  # noqa: PLC0415
 
     if is_submission(path):
+        from .verification import verify_submission  # noqa: PLC0415
+
         return verify_submission(path, key, seed=seed)
     for name, given in (("--key", key), ("--seed", seed)):
         if given is not None and path.exists():
@@ -302,7 +304,7 @@ def compare_data(path: Path, **options: Any) -> int:
 @click.command(
     cls=Examples,
     examples="opconform dev meaningless --select 'onnx/Pow-*'\n"
-    "opconform dev meaningless --record docs/meaningless.jsonl --markdown docs/meaningless.md",
+    "opconform dev meaningless --record docs/meaningless.jsonl --markdown docs/generated/meaningless.md",
 )
 @SELECT
 @STRENGTH

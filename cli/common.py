@@ -45,8 +45,8 @@ SELECT = click.option(
     metavar="GLOB",
     multiple=True,
     callback=lambda _context, _option, globs: tuple(map(_long_id, globs)),
-    help="Case ids, long or short, or operator versions, such as 'onnx/ReduceMean-13' or 'onnx/Mean-*/float16/*'. "
-    "Repeatable.",
+    help="Case ids, long or short, such as 'onnx/Mean-*/float16/*', or with one slash operator versions, such as "
+    "'onnx/ReduceMean-13' or 'onnx/*Mean-*'. Repeatable.",
 )
 CASE_ID = click.argument("case_id", metavar="CASE_ID", callback=_case_argument)
 RESULTS = click.option(

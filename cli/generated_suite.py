@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.metadata
@@ -16,19 +17,22 @@ from pathlib import Path
 from ..cases.batch import Batch
 from ..cases.elements import Declaration
 from ..cases.errors import CaseIdError
-from ..cases.ids import Selection, operator_version_of, parse_id, print_shape
+from ..cases.ids import Selection, operator_version_of, parse_id, print_shape, split_version
 from ..cases.program import Structure
-from ..generators.plan import is_id, selected, selected_counts
+from ..generators.locked import locked_counts
+from ..generators.plan import may_select
+from ..generators.selection import is_id, selected, selected_counts
 from ..generators.source import GeneratedCases
 from ..generators.suggestions import selects_nothing, suggestion, with_nearest
 from ..reports.certificates import AttachCertificate
 from ..reports.progress import tracked
 from ..reports.tables import clause_text_of
-from ..runners.execute import Attach
-from ..runners.kept import KeepOutputs
-from ..runners.terms import disputed_clauses, load_declaration, silences
+from ..runners.execution.execute import Attach
+from ..runners.judging.kept import KeepOutputs
+from ..runners.judging.terms import disputed_clauses, load_declaration, silences
 from ..specs.loader import Library, UnknownOperator
 from ..specs.model import Spec
+from ..specs.reading import SpecError, SpecErrors
 from .options import RunOptions, usable_cores
 from .planning import GrowingPlan
 from .suite import Suite
@@ -174,25 +178,45 @@ def _operators(source: GeneratedCases, selection: Selection, as_json: bool) -> I
     counts = _counts(source, selection)
     if not counts:
         raise selects_nothing(source.library, selection)
-    for spec in source.library.specs():
-        for version in spec.versions.values():
-            name = str(version.operator)
-            if name in counts:
-                facts = {"operator": name, "cases": counts[name], "clauses": len(version.clauses)}
-                yield json.dumps(facts) if as_json else f"{name:<28} {counts[name]:>7} cases"
+    for name in sorted(counts, key=_by_number):
+        if as_json:
+            spec, version = source.library.operator_version(name)
+            facts = {"operator": name, "cases": counts[name], "clauses": len(spec.versions[version].clauses)}
+            yield json.dumps(facts)
+        else:
+            yield f"{name:<28} {counts[name]:>7} cases"
+
+
+def _by_number(operator_version: str) -> tuple[str, int]:
+    name, version = split_version(operator_version)
+    return name, int(version or 0)
 
 
 def _counts(source: GeneratedCases, selection: Selection) -> Counter[str]:
-    """Return the number of cases by operator version; those of the whole suite are planned on all cores."""
+    """Return the number of cases by operator version: from the lock, or planned, the whole suite on all cores."""
+    library = source.library
+    usual = replace(selection, globs=(), standards=()) == Selection()
+    operators = [operator for operator in library.operators() if may_select(selection, operator)]
+    locked = {name: found for name, found in locked_counts(library).items() if name in operators} if usual else {}
+    versions = [list(found) for found in locked.values()]
+    with contextlib.suppress(SpecError, SpecErrors) if locked else contextlib.nullcontext():  # reported after the list
+        left = library.usable(operator for operator in operators if operator not in locked)
+        versions += [[str(version.operator) for version in spec.versions.values()] for spec in left]
+    wanted = [name for some in versions for name in some if selection.may_admit(name)]
+    known = {name: count for found in locked.values() for name, count in found.items()}
+    found = {name: known[name] for name in wanted if name in known and selection.admits_text(name, "")}
+    if len(found) == len(wanted):
+        return Counter(found)
     if selection.globs or selection.suite:
         with tracked(selected(source, selection), "planning") as ids:
             return Counter(map(operator_version_of, ids))
-    specs = source.library.usable(source.library.operators())
-    parts = [replace(selection, globs=tuple(str(v.operator) for v in spec.versions.values())) for spec in specs]
+    parts = [
+        replace(selection, globs=names) for some in versions if (names := tuple(n for n in some if n not in found))
+    ]
     with ProcessPoolExecutor(usable_cores()) as pool:
         planning = pool.map(functools.partial(_part, source), parts, chunksize=8)
         with tracked(planning, "planning operators", len(parts)) as counts:
-            return sum(counts, Counter[str]())
+            return sum(counts, Counter(found))
 
 
 def _part(source: GeneratedCases, selection: Selection) -> Counter[str]:

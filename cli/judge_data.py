@@ -18,8 +18,8 @@ from ..cases.foreign import ForeignCases, StoredCase
 from ..generators.nodes import admitted
 from ..generators.source import GeneratedCases
 from ..reports.text import first_line, markdown_code, markdown_text, printable, write_text
-from ..runners.answers import Answer, Answers
-from ..runners.judge import judge
+from ..runners.judging.answers import Answer, Answers
+from ..runners.judging.judge import judge
 from ..specs.loader import Library
 from ..specs.reading import read_file
 from .auditing import table

@@ -28,8 +28,8 @@ from ..generators.mutants.shapes import broadcast_levels
 from ..generators.mutants.triggers import excluded
 from ..generators.source import GeneratedCases
 from ..reports.matrix import NO_CASE, Fate, Status, VersionMatrix
-from ..runners.answers import Answers, Stack
-from ..runners.judge import Verdict, judge
+from ..runners.judging.answers import Answers, Stack
+from ..runners.judging.judge import Verdict, judge
 from ..specs.loader import Library
 from ..specs.model import Spec, VersionSpec
 from .bounds import blindness, tightness

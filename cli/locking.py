@@ -28,6 +28,7 @@ from ..cases.lock import (
     read_locks,
     unexplained,
 )
+from ..generators.locked import PLAN, plan_text
 from ..generators.plan import Selection, by_version
 from ..generators.source import GeneratedCases
 from ..reports.progress import tracked
@@ -72,10 +73,14 @@ def lock(options: LockOptions) -> Lines:
     folder = options.folder or root / "cases" / "manifests"
     old = read_locks(folder) if folder.is_dir() else {}
     suite = suite_version()
-    new = suite_locks(GeneratedCases(options.specs), suite)
+    source = GeneratedCases(options.specs)
+    new = suite_locks(source, suite)
     if options.check:
         return _checked(folder, old, new)
-    return _written(folder, options.changes or root / CHANGES, old, new)
+    lines, code = _written(folder, options.changes or root / CHANGES, old, new)
+    if code == 0:
+        (folder / PLAN).write_text(plan_text(source.library))
+    return lines, code
 
 
 def suite_locks(source: GeneratedCases, suite: str) -> dict[str, Lock]:

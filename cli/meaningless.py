@@ -27,8 +27,8 @@ from ..generators.suggestions import selects_nothing
 from ..reports.progress import tracked
 from ..reports.reasons import read_reasons
 from ..reports.text import write_text
-from ..runners.answers import RANDOM, Answers, Stack
-from ..runners.judge import judge
+from ..runners.judging.answers import RANDOM, Answers, Stack
+from ..runners.judging.judge import judge
 from .locking import locked_digest, package_root
 from .options import usable_cores
 from .planning import planned_ids
@@ -336,7 +336,8 @@ def page_text(told: Explained, every: Iterable[Admitted]) -> str:
     for (operator, why), counted in sorted(told.counts.items()):
         reasons.setdefault(why, Counter())[operator] += counted["cases"]
     lines = [
-        "<!-- Made by `opconform dev meaningless --record docs/meaningless.jsonl --markdown docs/meaningless.md`. -->",
+        "<!-- Made by `opconform dev meaningless --record docs/meaningless.jsonl "
+        "--markdown docs/generated/meaningless.md`. -->",
         "# Answers that mean nothing",
         "",
         "Five backends without a meaning run on every valid case of the default suite that has an element: "
@@ -345,7 +346,7 @@ def page_text(told: Explained, every: Iterable[Admitted]) -> str:
         "A right answer by any reading of the standard does not count.",
         "",
         f"**{count:,} of {cases:,} cases ({count / max(cases, 1):.2%}) admit such an answer.**",
-        "Each has a reason in [`specs/meaningless.yaml`](../specs/meaningless.yaml); most cases first.",
+        "Each has a reason in [`specs/meaningless.yaml`](../../specs/meaningless.yaml); most cases first.",
         "",
         "| reason | cases | operators |",
         "| --- | --- | --- |",

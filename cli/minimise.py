@@ -25,11 +25,11 @@ from ..reports.script import script_text
 from ..reports.show import content_lines
 from ..reports.tally import NOTHING_JUDGED, OUR_SIDE_FAILED, symptom_of
 from ..reports.text import counted, printable, reproduce_line
-from ..runners.execute import Assignment
-from ..runners.host import About
+from ..runners.execution.execute import Assignment
+from ..runners.execution.host import About
+from ..runners.execution.running import Judged, run_cases
+from ..runners.judging.terms import required, silences
 from ..runners.registry import backend_spec
-from ..runners.running import Judged, run_cases
-from ..runners.terms import required, silences
 from .generated_suite import case_of
 from .options import RunOptions, usable_cores
 

@@ -19,7 +19,8 @@ from rich.console import Console
 from ..cases.errors import OpconformError
 from ..cases.ids import parse_id
 from ..cases.lock import SHORT
-from ..generators.plan import Selection, by_version, suite_cases, suite_file, suite_text
+from ..generators.plan import Selection, by_version
+from ..generators.selection import suite_cases, suite_file, suite_text
 from ..generators.source import GeneratedCases
 from ..generators.suggestions import selects_nothing
 from ..reports.matrix import Matrix, VersionMatrix, matrix_html, matrix_markdown, print_matrix, read_record
@@ -139,6 +140,7 @@ def _codes(specs: Mapping[str, Spec]) -> dict[str, str]:
     generators = package_root() / "generators"
     shared = [*sorted((generators / "mutants").glob("*.py")), generators / "arithmetic" / "native.py"]
     shared.remove(generators / "mutants" / "backends.py")  # which finds them by name
+    shared.append(generators / "primitives" / "machine.py")
     shared += [package_root() / "cli" / f"{name}.py" for name in ("bounds", "killing")]
     common = "".join(map(_code, shared))
     names = {spec.family for spec in specs.values()}
@@ -148,16 +150,16 @@ def _codes(specs: Mapping[str, Spec]) -> dict[str, str]:
 
 
 def _code(file: Path) -> str:
-    """Return the lines of a module without docstrings, comments and empty lines."""
+    """Return the lines of a module without imports, docstrings, comments and empty lines."""
     text = file.read_text("utf-8")
     lines = text.splitlines()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             lines[token.start[0] - 1] = lines[token.start[0] - 1][: token.start[1]]
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            for place in range(node.lineno - 1, node.end_lineno or node.lineno):
-                lines[place] = ""
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(node, ast.stmt) and (is_text or isinstance(node, ast.Import | ast.ImportFrom)):
+            lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or node.lineno) - node.lineno + 1)
     return "".join(f"{line.rstrip()}\n" for line in lines if line.strip())
 
 

@@ -13,8 +13,8 @@ from ..cases.errors import OpconformError
 from ..cases.ids import Selection, Shard, shard_of
 from ..reports.runs import RUN, UNKNOWN, RunRecord, compared
 from ..reports.terminal import Section
-from ..runners.execute import Isolation
-from ..runners.kept import Keep
+from ..runners.execution.execute import Isolation
+from ..runners.judging.kept import Keep
 from ..runners.pool import Limits
 
 _PREPARE_FACTOR = 6

@@ -18,7 +18,7 @@ _PORTION = 256
 
 def planned_ids(source: GeneratedCases, selection: Selection) -> list[str]:
     """Return the selected ids, with progress in a terminal. Raises OpconformError."""
-    from ..generators.plan import selected  # noqa: PLC0415 - a run of a corpus imports this module, and no generators
+    from ..generators.selection import selected  # noqa: PLC0415 - a run of a corpus imports this module, and no generators
 
     with tracked(selected(source, selection), "planning") as ids:
         return list(ids)

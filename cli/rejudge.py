@@ -43,11 +43,11 @@ from ..reports.runs import (
 from ..reports.tables import Tables, clause_text_of
 from ..reports.terminal import Section, print_summary
 from ..reports.text import counted, printable
-from ..runners.accuracy import accuracies
-from ..runners.answers import Answer, Answers
-from ..runners.kept import CannotJudge, answer_from_json, judged_anew, same_verdict
-from ..runners.running import Judged
-from ..runners.terms import (
+from ..runners.execution.running import Judged
+from ..runners.judging.accuracy import accuracies
+from ..runners.judging.answers import Answer, Answers
+from ..runners.judging.kept import CannotJudge, answer_from_json, judged_anew, same_verdict
+from ..runners.judging.terms import (
     Demands,
     Suspensions,
     before_waiving,

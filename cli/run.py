@@ -139,24 +139,23 @@ def run(**options: Any) -> int:
 
 def _tell_size(options: RunOptions) -> int:
     """Print the size of a run without running it, after the checks that a run makes before it begins."""
-    from ..generators.plan import selected_size  # noqa: PLC0415
+    from ..generators.selection import selected_size  # noqa: PLC0415
     from ..generators.suggestions import selects_nothing  # noqa: PLC0415
-    from ..reports.junit import check_target  # noqa: PLC0415
     from ..reports.progress import tracked  # noqa: PLC0415
     from ..runners.registry import standards_of_name  # noqa: PLC0415
-    from ..runners.running import check_executor  # noqa: PLC0415
     from .generated_suite import generated_suite  # noqa: PLC0415
-    from .session import terms_of  # noqa: PLC0415
+    from .session import check_targets, terms_of  # noqa: PLC0415
 
     if options.corpus is not None:
         raise click.UsageError("--dry-run only counts generated cases; `opconform verify` counts the cases of a corpus")
-    known = [standards_of_name(name) for name in options.backends]  # empty for a plug-in that has not been asked yet
+    if options.resume is not None:
+        raise click.UsageError("--dry-run estimates a new run: leave --resume out")
+    check_targets(options)
+    # empty for a plug-in that has not been asked yet
+    known = [standards_of_name(name, options.python) for name in options.backends]
     wanted = {standard for standards in known for standard in standards} if all(known) else set()
     suite, selection = generated_suite(options), options.selection
     terms_of(options, suite)
-    check_executor(options.executor, options.resources)
-    if options.junit is not None:
-        check_target(options.junit)
     source = suite.source
     with contextlib.ExitStack() as stack:
         found = selected_size(source, selection, lambda items: stack.enter_context(tracked(items, "planning")))

@@ -23,7 +23,7 @@ from ..cases.errors import OpconformError
 from ..cases.ids import Selection, Shard
 from ..cases.results import Outcome
 from ..reports.arithmetic import ATTACHMENT
-from ..reports.folder import INTERRUPTED, ResultsFolder, companions
+from ..reports.folder import INTERRUPTED, ResultsFolder, check_new, companions
 from ..reports.junit import check_target, write_junit
 from ..reports.progress import RunProgress
 from ..reports.runs import (
@@ -37,13 +37,13 @@ from ..reports.tables import Tables, take_kept
 from ..reports.tally import OUR_SIDE_FAILED
 from ..reports.terminal import print_summary
 from ..reports.text import counted, deaths_told, printable
-from ..runners.accuracy import attach_accuracy
-from ..runners.execute import Assignment, Attach
-from ..runners.host import About
-from ..runners.kept import KeepOutputs
-from ..runners.registry import OWN, BackendSpec, backend_spec
-from ..runners.running import Death, Executor, Judged, about, batched, opened_executor
-from ..runners.terms import (
+from ..runners.execution.execute import Assignment, Attach
+from ..runners.execution.executors import Executor, check_executor, opened_executor
+from ..runners.execution.host import About
+from ..runners.execution.running import Death, Judged, about, batched
+from ..runners.judging.accuracy import attach_accuracy
+from ..runners.judging.kept import KeepOutputs
+from ..runners.judging.terms import (
     Demands,
     Suspensions,
     Waivers,
@@ -54,9 +54,11 @@ from ..runners.terms import (
     load_waivers,
     required,
 )
+from ..runners.registry import OWN, BackendSpec, backend_spec
+from .file_suites import open_suite
 from .options import RunOptions, check_same, options_of, refuse_unnamed, usable_cores
 from .planning import GrowingPlan
-from .suite import Suite, open_suite
+from .suite import Suite
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,8 +232,9 @@ def run_session(
     os.environ["LC_ALL"] = LOCALE  # workers, and programs that they start, inherit it
     if options.resume is not None:
         return _resumed(options, options.resume, console)
+    check_targets(options)
     with opened_executor(options.executor, options.resources, jobs=options.jobs or usable_cores()) as executor:
-        session = _opened(options, executor)
+        session = opened(options, executor)
         out = options.out or Path("opconform-results") / session.started.strftime("%Y-%m-%dT%H-%M-%S")
         with ResultsFolder.create(out) as folder:
             return _run(replace(_Progress.of(session, command), temporary=temporary), folder, console)
@@ -247,8 +250,9 @@ def _resumed(options: RunOptions, path: Path, console: Console) -> int:
 
             return run_report(ReportOptions((path,), junit=options.junit, sections=options.sections), console)
         refuse_unnamed(options, path)
+        check_targets(options)
         with opened_executor(options.executor, options.resources, jobs=options.jobs or usable_cores()) as executor:
-            progress = _Progress.of(replace(_opened(options, executor), started=begun.started), begun.command)
+            progress = _Progress.of(replace(opened(options, executor), started=begun.started), begun.command)
             kept = take_kept(path, progress.tables)
             progress.done, progress.certified = kept.done, kept.certified
             progress.deaths += begun.deaths
@@ -259,10 +263,13 @@ def _resumed(options: RunOptions, path: Path, console: Console) -> int:
             return _run(progress, folder, console)
 
 
-def _opened(options: RunOptions, executor: Executor) -> Session:
+def check_targets(options: RunOptions) -> None:
+    """Check, before anything is read or planned, where a run is executed and what it writes. Raises OpconformError."""
+    check_executor(options.executor, options.resources)
     if options.junit is not None:
         check_target(options.junit)
-    return opened(options, executor)
+    if options.out is not None and options.resume is None:
+        check_new(options.out)
 
 
 def _open_backends(progress: _Progress, begun: RunRecord) -> None:

@@ -6,13 +6,10 @@ import base64
 import binascii
 import hashlib
 import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-from rich.console import Console
 
 from ..cases.corpus.files import ArchiveFiles, ArchiveSink, CorpusError, lined_json, read_json
 from ..cases.errors import OpconformError, open_regular
@@ -26,7 +23,7 @@ from ..reports.runs import (
     StoredResults,
     read_run,
 )
-from ..reports.text import counted, printable
+from ..reports.text import counted
 
 _LARGEST_KEY = 1 << 16
 _EXPECTED = "expected an Ed25519 key in PEM without a password, as `openssl genpkey -algorithm ed25519` makes it"
@@ -208,57 +205,3 @@ def _checked(files: ArchiveFiles, name: str, entry: Any) -> bytes:
     if len(content) != entry["size"] or hashlib.sha256(content).hexdigest() != entry.get("sha256"):
         raise NotWholeError(f"{files.name}: changed: {name}")
     return content
-
-
-NOT_PROVEN = 3
-"""The exit code of `verify` if nothing is wrong, but not everything could be checked."""
-
-
-def verify_submission(
-    path: Path, key: Path | None = None, console: Console | None = None, *, seed: int | None = None
-) -> int:
-    """Check a submission and judge it again by this version's suite; return 0 if it holds, 1 if not, or NOT_PROVEN.
-
-    `key` is the public key that must have signed it, `seed` the announced seed. Raises OpconformError if a file cannot
-    be read.
-    """
-    console = console or Console()
-    try:
-        opened = open_submission(path)
-    except NotWholeError as error:
-        console.print(str(error), markup=False, highlight=False, soft_wrap=True)
-        return 1
-    from .verification import verified  # noqa: PLC0415 - it imports the generators
-
-    wrong = unsigned_reason(opened.manifest, opened.signature, key)
-    with tempfile.TemporaryDirectory(prefix="opconform-") as place:
-        for name, content in opened.content.items():
-            Path(place, name).write_bytes(content)
-        found = verified(Path(place), opened.told, seed)
-    if wrong:
-        found.wrong.insert(0, f"signature: {wrong}")
-    lines = [
-        found.first_line,
-        f"whole: {counted(len(opened.content), 'file')}, digest {opened.told['digest']}",
-        *([] if wrong else [_of_signature(opened, key)]),
-        *_of_challenge(opened.told),
-        *found.decided,
-        *found.last_lines,
-    ]
-    for line in lines:
-        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
-    return 1 if found.wrong else NOT_PROVEN if found.unproven else 0
-
-
-def _of_challenge(manifest: Mapping[str, Any]) -> Iterator[str]:
-    challenge = manifest.get("challenge")
-    frozen = challenge.get("frozen") if isinstance(challenge, dict) else None
-    if isinstance(challenge, dict) and isinstance(frozen, dict):
-        files = ", ".join(f"{name} (sha256 {digest})" for name, digest in frozen.items())
-        yield f"challenge: seed {challenge.get('seed')}, announced after these files were frozen: {files} (claimed)"
-
-
-def _of_signature(opened: Opened, key: Path | None) -> str:
-    if key is not None:
-        return "signature: valid for this key"
-    return "signature: none" if opened.signature is None else "signature: present; use --key to check it"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from rich.console import Console
 
 from ..cases.errors import OpconformError
 from ..cases.ids import Selection, Shard, shard_of, strength_of
@@ -18,13 +21,13 @@ from ..reports.runs import RUN, StoredResults, Terms
 from ..reports.tables import Tables
 from ..reports.tally import OUR_SIDE_FAILED
 from ..reports.text import counted, printable
-from ..runners.judge import asks_again
-from ..runners.kept import REASONS
+from ..runners.judging.judge import asks_again
+from ..runners.judging.kept import REASONS
+from ..runners.judging.terms import before_waiving
 from ..runners.registry import known_backends
-from ..runners.terms import before_waiving
 from .generated_suite import GeneratedSuite, suite_digest
 from .rejudge import OutcomeChanges, Rejudged, Rejudgement, RejudgeOptions, opened
-from .submission import REPEATED
+from .submission import REPEATED, NotWholeError, Opened, open_submission, unsigned_reason
 
 _SHOWN = 20
 _LONGEST = 200
@@ -70,6 +73,58 @@ class Verification:
         if self.unproven:
             return ["not proven: nothing is wrong, but the first line says what could not be checked"]
         return ["holds: every pass was judged again from its answer; figures and exit code follow from the results"]
+
+
+NOT_PROVEN = 3
+"""The exit code of `verify` if nothing is wrong, but not everything could be checked."""
+
+
+def verify_submission(
+    path: Path, key: Path | None = None, console: Console | None = None, *, seed: int | None = None
+) -> int:
+    """Check a submission and judge it again by this version's suite; return 0 if it holds, 1 if not, or NOT_PROVEN.
+
+    `key` is the public key that must have signed it, `seed` the announced seed. Raises OpconformError if a file cannot
+    be read.
+    """
+    console = console or Console()
+    try:
+        opened = open_submission(path)
+    except NotWholeError as error:
+        console.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        return 1
+    wrong = unsigned_reason(opened.manifest, opened.signature, key)
+    with tempfile.TemporaryDirectory(prefix="opconform-") as place:
+        for name, content in opened.content.items():
+            Path(place, name).write_bytes(content)
+        found = verified(Path(place), opened.told, seed)
+    if wrong:
+        found.wrong.insert(0, f"signature: {wrong}")
+    lines = [
+        found.first_line,
+        f"whole: {counted(len(opened.content), 'file')}, digest {opened.told['digest']}",
+        *([] if wrong else [_of_signature(opened, key)]),
+        *_of_challenge(opened.told),
+        *found.decided,
+        *found.last_lines,
+    ]
+    for line in lines:
+        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
+    return 1 if found.wrong else NOT_PROVEN if found.unproven else 0
+
+
+def _of_challenge(manifest: Mapping[str, Any]) -> Iterator[str]:
+    challenge = manifest.get("challenge")
+    frozen = challenge.get("frozen") if isinstance(challenge, dict) else None
+    if isinstance(challenge, dict) and isinstance(frozen, dict):
+        files = ", ".join(f"{name} (sha256 {digest})" for name, digest in frozen.items())
+        yield f"challenge: seed {challenge.get('seed')}, announced after these files were frozen: {files} (claimed)"
+
+
+def _of_signature(opened: Opened, key: Path | None) -> str:
+    if key is not None:
+        return "signature: valid for this key"
+    return "signature: none" if opened.signature is None else "signature: present; use --key to check it"
 
 
 def verified(folder: Path, manifest: Mapping[str, Any], seed: int | None = None) -> Verification:

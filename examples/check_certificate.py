@@ -740,8 +740,25 @@ class Rules:
         lowest = min((lowest_bit(x) for x in sizes if x), default=Fraction(0))
         if self.shortcuts and not carried and self.every_order_is_exact(whole_size, lowest):
             return Fraction(0)
-        charge = (len(xs) - 1) * self.u_a * (whole_size + carried)
+        charge = self.adding([x + e for x, e in zip(sizes, es, strict=True)])
         return carried + charge + (len(xs) * Fraction(2) ** self.accumulator["emin"] if self.flush else 0)
+
+    def adding(self, sizes: list[Fraction]) -> Fraction:
+        """Return what the roundings of a sum add: (n-1)·u·Σ|x|, or less in few bits if small addends are lost."""
+        u, whole_size = self.u_a, total([Fraction(0), *sizes])
+        least = (len(sizes) - 1) * u * whole_size
+        lost = Fraction(0)
+        for few, size_ in enumerate(sorted(sizes)[:-1] if self.narrow else (), start=1):
+            lost += size_
+            meeting = lost * (1 + (few - 1) * u)
+            others = (len(sizes) - few - 1) * u * (whole_size - lost + 2 * meeting)
+            least = min(least, others + meeting + (few - 1) * u * lost)
+        return least
+
+    @property
+    def narrow(self) -> bool:
+        """Whether all is computed in a format of at most 11 significant bits."""
+        return self.accumulator == self.storage and self.accumulator["precision"] <= 11
 
     def every_order_is_exact(self, whole_size: Fraction, lowest: Fraction) -> bool:
         """Whether all partial sums are multiples of the lowest set bit of any addend that the accumulator holds."""
@@ -770,14 +787,15 @@ class Rules:
         sizes = [size(x) for x in xs]
         share = total(sizes) / n
         error = self.stored(total(xs), self.accumulated(xs, es))
-        charge = self.shares(error, share, min((lowest_bit(x) for x in sizes if x), default=None), n, y)
-        found = error / n + charge
+        found = error / n + self.shares(error, sizes, y)
         if self.running and n >= 3 and not error:
             found = max(found, running_mean_error(n, share, max(xs) - min(xs), self.u_a, self.under(self.storage)))
         return found
 
-    def shares(self, error: Fraction, share: Fraction, lowest: Any, n: int, y: Any) -> Fraction:
+    def shares(self, error: Fraction, sizes: list[Fraction], y: Any) -> Fraction:
         """Return what dividing a sum, or its addends first, may add: zero if both are exact."""
+        n, share = len(sizes), total(sizes) / len(sizes)
+        lowest = min((lowest_bit(x) for x in sizes if x), default=None)
         under, tiny = self.under(self.storage), Fraction(2) ** self.storage["emin"]
         lost = max(2 * n * self.under(self.storage, share=True), under)
         relative = 2 * self.u_s * (share + error / n)
@@ -785,7 +803,7 @@ class Rules:
         if n & (n - 1):
             if self.storage != self.accumulator:
                 relative += self.u_s * share  # their sum is rounded, although the exact one was not
-            adding = max((n - 1) * self.u_a * share - error / n, Fraction(0))
+            adding = max(self.adding(sizes) - error, Fraction(0)) / n
             return adding + relative + (under if smallest >= tiny and self.shortcuts else lost)
         eta = tiny / 2 ** (self.storage["precision"] - 1)
         inexact = Fraction(0) if self.shortcuts and smallest >= (tiny if self.shares_flushed else eta) else lost
@@ -802,6 +820,8 @@ class Rules:
         lowest = min(rows) * min(columns) if rows and columns else Fraction(0)
         if self.shortcuts and not carried and self.every_order_is_exact(magnitude, lowest):
             return self.stored(y, Fraction(0))
+        if self.narrow:  # a product with a zero adds no error
+            n = sum((a + e) * (b + f) > 0 for (a, b), (e, f) in zip(sizes, errors, strict=True))
         return self.stored(y, carried + n * (self.u_a * (magnitude + carried) + self.under(self.accumulator)))
 
 

@@ -30,7 +30,7 @@ import onnx.helper
 from opconform.cases.elements import Array, element_type
 from opconform.cases.program import Program
 from opconform.cases.runner import NotInstalled, Reason, Unsupported
-from opconform.runners.cuda import NoDevice, device_facts, first_device
+from opconform.runners.backends.cuda import NoDevice, device_facts, first_device
 
 # operator         form         numpy               torch               jax                   tensorflow
 TABLE = """

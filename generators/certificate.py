@@ -16,9 +16,10 @@ from ..cases.elements import Array
 from ..cases.results import Level
 from .arithmetic import graph as graphs
 from .arithmetic import options
-from .arithmetic.errors import Charge, Context, Error, Known, declared
+from .arithmetic.formula import Fork
 from .arithmetic.graph import Node
-from .arithmetic.recording import Fork, Recording
+from .arithmetic.recording import Recording
+from .primitives.errors import Charge, Context, Error, Known, declared
 from .source import GeneratedCases, Reasoning
 
 Number: TypeAlias = Fraction | float | int | bool | str

@@ -19,7 +19,8 @@ from ..specs.reading import SpecError
 from .arithmetic.graph import Graph, Node
 from .arithmetic.recording import Recording
 from .arithmetic.tape import Call, Facts, Reference, Told, record
-from .plan import by_version, suite_cases
+from .plan import by_version
+from .selection import suite_cases
 from .source import GeneratedCases, Prepared, formula_of
 
 _GENERAL: Final = frozenset({"flush", "integer-overflow", "default"})

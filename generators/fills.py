@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import FunctionType, MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -133,10 +133,15 @@ def peaks(blank: Blank, draw: Draw) -> Array:
 
 
 def cancelling(blank: Blank, draw: Draw) -> Array:
-    """Pairs that cancel up to the last bits, in random order."""
+    """Pairs that cancel up to the last bits, in random order; one pair does not if a sum has most of the numbers.
+
+    So the sum of all is a number whose digits can be judged.
+    """
     form = blank.type.float_format
     significand = draw.between(1 << (form.precision - 1), (1 << form.precision) - 1, (blank.size + 1) // 2)
     almost = -significand + draw.between(-2, 2, significand.shape[1])
+    if 2 * blank.terms > blank.size > 2:
+        almost[:, -1] = significand[:, -1]
     pairs = np.concatenate([significand, almost], axis=1).clip(-(1 << form.precision) + 1, (1 << form.precision) - 1)
     order = np.argsort(draw.bits(pairs.shape[1]), axis=1, kind="stable")
     shuffled = np.take_along_axis(pairs, order, axis=1)[:, : blank.size]
@@ -197,6 +202,12 @@ def special(blank: Blank, draw: Draw) -> Array:
     pool = np.array([0.0, -0.0, 1.0, np.inf, -np.inf, np.nan])
     rest = np.asarray(uniform(blank, draw), np.float64)
     return np.where(draw.below(2, blank.size) == 0, pool[draw.below(pool.size, blank.size)], rest)
+
+
+def nan_late(blank: Blank, draw: Draw) -> Array:
+    """Uniform numbers, then special ones, so that NaN does not reach every line or channel."""
+    late = np.arange(blank.size) >= blank.size // 2
+    return np.where(late, special(blank, draw), np.asarray(uniform(blank, draw), np.float64))
 
 
 def ends(blank: Blank, draw: Draw) -> Array:
@@ -354,15 +365,16 @@ def beside(bits: int, blank: Blank, _draw: Draw) -> Array:
 
     Square, and shifted by one from row to row, and so from column to column. If all rows are summed in the same order,
     then in any order some row adds the small number to a large one first: otherwise columns i and i+1 would be added
-    before i+1 and i+2, all around the circle.
+    before i+1 and i+2, all around the circle. The last row has nothing to lose, so that not every answer passes where
+    the others are lost.
     """
     top = min(bits, blank.type.float_format.emax)
-    return _shifted(blank, [2.0**top, -(2.0**top), 2.0 ** (top - bits)])
+    return _shifted(blank, [2.0**top, -(2.0**top), 2.0 ** (top - bits)], last=2.0 ** (top - bits))
 
 
 def upon(bits: int, blank: Blank, _draw: Draw) -> Array:
-    """Return 1 + 2^-bits and -1, which cancel if inputs are rounded to `bits` bits or fewer."""
-    return _shifted(blank, [1.0 + 2.0**-bits, -1.0])
+    """Return 1 + 2^-bits and -1, which cancel if inputs are rounded to `bits` bits or fewer; the last row can't."""
+    return _shifted(blank, [1.0 + 2.0**-bits, -1.0], last=2.0**-bits)
 
 
 def underflow(blank: Blank, _draw: Draw) -> Array:
@@ -378,11 +390,40 @@ def subnormal_among(blank: Blank, _draw: Draw) -> Array:
     return np.asarray(np.where(np.arange(blank.size) % 2 == 0, 4.0, 0.5) * blank.type.float_format.tiny)
 
 
-def _shifted(blank: Blank, pattern: Sequence[float]) -> Array:
-    """Return rows of the pattern and zeros, each row one sum long and shifted by one from the row before."""
+def _shifted(blank: Blank, pattern: Sequence[float], last: float | None = None) -> Array:
+    """Return rows of the pattern and zeros, each row one sum long and shifted by one from the row before.
+
+    With `last`, the last row and column have this number alone, if there is room beside the pattern.
+    """
     width = max(blank.terms, len(pattern))
+    round_ = width - (last is not None and width > len(pattern))
     row, column = np.divmod(np.arange(blank.size), width)
-    return np.asarray(np.array([*pattern, *[0.0] * (width - len(pattern))])[(column - row) % width])
+    numbers = np.array([*pattern, *[0.0] * (round_ - len(pattern))])[(column - row) % round_]
+    alone = [np.maximum(row % width, column) >= round_, np.minimum(row % width, column) >= round_]
+    return np.where(alone[1], last or 0.0, np.where(alone[0], 0.0, numbers))
+
+
+_BFLOAT16: Final = 8
+"""The significant bits of bfloat16."""
+
+
+def addable(recipe: Recipe, blank: Blank, draw: Draw) -> Array:
+    """Return a recipe's numbers such that the sum of so many in the type itself still says something.
+
+    The error of n numbers of both signs grows with n·sqrt(n)·u. Where it may exceed their sum, most numbers have one
+    sign; and where n·u is near 1, most are zero. No operator adds up in types of 8 bits or less.
+    """
+    numbers, form = np.asarray(recipe(blank, draw)), blank.type.format
+    if form is None or form.precision < _BFLOAT16 or blank.terms**3 <= 4**form.precision:
+        return numbers
+    position = np.arange(blank.size)
+    one_signed = np.where((position % 7 == 3) | ~np.isfinite(numbers), numbers, np.abs(numbers))
+    most = 1 << (form.precision - 2)
+    if blank.terms <= most:
+        return one_signed
+    kept = ~np.isfinite(one_signed) | (position % (blank.terms // most + 1 | 1) == 0)
+    kept |= (position == blank.size // 2) | (position == blank.size - 1)
+    return np.where(kept, one_signed, 0.0)
 
 
 def _named(first: str) -> dict[str, Callable[..., Array]]:
@@ -410,13 +451,29 @@ UNDRAWN = frozenset(
 )
 """Recipes that give the same numbers for every draw."""
 _FLOAT_ONLY = frozenset(
-    {"cancelling", "mixed", "overflow", "subnormal", "nan", "infinity", "infinities", "special", "negative-zero"}
+    {
+        "cancelling",
+        "mixed",
+        "overflow",
+        "subnormal",
+        "nan",
+        "infinity",
+        "infinities",
+        "special",
+        "nan-late",
+        "negative-zero",
+    }
     | {"magnitudes", "near-ties", "unit-ends", "quarter-turns", "thresholds"}
     | {"ends", "inexact", "ties", "underflow", "subnormal-among", "nan-among", *_BESIDE, *_UPON}
 )
 _INTEGER_ONLY = frozenset(
     {"maximum", "extremes", "halves", "beyond-2^53", "unsigned-high", "middling", "middling-factors"}
 )
+_ADDENDS = frozenset(
+    {"ramp", "uniform", "lattice", "lattice-of-products", "peaks", "cancelling", "mixed", "large", "overflow"}
+    | {"subnormal", "nan", "infinity", "infinities", "special", "ends"}
+)
+"""Recipes that most operators that add up have."""
 _SUBNORMAL = frozenset({"subnormal", "subnormal-among", "underflow"})
 _TEXT = frozenset({"ramp", "uniform", "ones", "zeros", "few"})
 
@@ -431,7 +488,7 @@ def suits(name: str, element: ElementType) -> bool:
         fits = form.emax - bits > form.emin and (bits < 53 or form.precision >= 53)
         fits = fits and _UPON.get(name, 0) < form.precision
         fits = fits and (form.infinities or name not in ("infinity", "infinities", "ends"))
-        fits = fits and (form.nans or name not in ("nan", "special", "ends", "nan-among"))
+        fits = fits and (form.nans or name not in ("nan", "special", "nan-late", "ends", "nan-among"))
         fits = fits and (form.subnormals or name not in _SUBNORMAL)
         fits = fits and (form.negative_zero or name != "negative-zero")
         return name not in _INTEGER_ONLY and fits
@@ -453,6 +510,8 @@ def fill(name: str, blank: Blank, keys: Sequence[str], recipe: Callable[..., Arr
         raise CaseIdError(f"no fill is called {name!r}{near}")
     if recipe is None and not suits(name, blank.type):
         raise CaseIdError(f"fill {name!r} makes no sense for {blank.type.name}")
+    if recipe is None and name in _ADDENDS:
+        known = functools.partial(addable, known)
     elements = _elements(known, blank, Draw(keys))
     return elements if elements.ndim == 2 else np.repeat(elements[np.newaxis], len(keys), axis=0)
 

@@ -52,10 +52,10 @@ from .parameters import (
     FROM,
     RANK,
     Symbols,
+    as_symbol,
     bound_type,
     flat_value,
     free_letters,
-    is_whole,
     kindest_opset,
     resolve_type,
     usual_outputs,
@@ -321,9 +321,9 @@ def symbols(row: Row, given: Given) -> Symbols:
     found: Symbols = {}
     for signature in row.version.signature.attributes:
         value = row.get(signature.name)
-        value = signature.default if isinstance(value, Word) else value  # type: ignore[assignment]  # plain values
-        if is_whole(value) or (isinstance(value, tuple) and all(map(is_whole, value))):
-            found[signature.name] = value  # type: ignore[assignment]  # whole numbers
+        number = as_symbol(signature.default if isinstance(value, Word) else value)
+        if number is not None:
+            found[signature.name] = number
     for place, (name, several) in enumerate(given.items()):
         if several and isinstance(several[0].part, tuple):
             found[name] = several[0].part

@@ -286,6 +286,13 @@ def is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def as_symbol(value: object) -> int | tuple[int, ...] | None:
+    """Return an attribute's value for expressions, a boolean as 0 or 1; None unless it consists of whole numbers."""
+    if isinstance(value, tuple):
+        return value if all(map(is_whole, value)) else None
+    return int(value) if isinstance(value, int) else None
+
+
 def check_range(value: Value, kind: str) -> None:
     """Raise ValueError if a whole number does not fit its kind."""
     element = element_types().get(_element(kind))

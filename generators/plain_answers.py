@@ -15,7 +15,7 @@ from ..cases.batch import (
     Option,
 )
 from ..cases.elements import Array, element_type
-from .arithmetic.errors import nearest
+from .primitives.errors import nearest
 
 _SIGNS = Flag.NEGATIVE_ZERO | Flag.POSITIVE_ZERO
 _SLACK = 1 + 2.0**-6

@@ -1,4 +1,4 @@
-"""The plan: all cases, made of programs from covering arrays, fills and edges, and the user's selection of them.
+"""The plan: all cases, made of programs from covering arrays, fills and edges.
 
 Shapes and attributes are crossed for one type. A type of another arithmetic gets the program of the widest shape with
 every fill that suits it. Types that differ only in size get one case each.
@@ -6,32 +6,32 @@ every fill that suits it. Types that differ only in size get one case each.
 
 from __future__ import annotations
 
-import importlib.resources
 import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from ..cases.elements import element_type
-from ..cases.errors import CaseIdError, OpconformError, did_you_mean
+from ..cases.errors import OpconformError
 from ..cases.ids import (
     CaseId,
     Selection,
+    is_of_versions,
     matches_numbered,
     may_match,
     operator_version_of,
-    parse_id,
     part_size,
     strength_of,
 )
 from ..cases.program import element_names
-from ..specs.loader import Library, UnknownOperator
-from ..specs.model import Edge, Port, Spec, TensorValue, Value, VersionSpec, Word
+from ..specs.loader import Library
+from ..specs.model import Port, Spec, TensorValue, Value, VersionSpec, Word
+from .choices import Choice, is_wide, type_choices, typical_types, usual_type
 from .covering import Excluded, Row, combinations, every, least, rows
+from .edges import edges
 from .families import family_of
 from .fills import FIRST, suits
 from .pairings import pairings
@@ -39,25 +39,17 @@ from .parameters import free_letters
 from .rows import draws, fill_recipe, fill_text, identify, seeds
 from .variations import variations
 
-if TYPE_CHECKING:
-    from .source import GeneratedCases
-
 __all__ = [
     "Expected",
     "Selection",
     "counted",
-    "edge_cases",
-    "edges",
     "expected",
     "grid",
     "planned",
-    "selected",
     "strength_of",
 ]
 
 T = TypeVar("T")
-Choice: TypeAlias = "dict[str, str]"
-"""Type letters, each with its chosen type."""
 
 Share: TypeAlias = Literal["all", "two", "fills", "one"]
 """The plan for a choice: everything crossed; two programs, every fill; one program, every fill; one case."""
@@ -67,10 +59,7 @@ MOST_DRAWS = 100_000_000
 _MOST_COMBINATIONS = 5_000_000  # of levels, for a covering array
 _PAIRS = 2  # up to this strength, a few programs are enough for other types
 _WHOLE = 3  # programs of the crossed type that get every fill
-_USUAL = ("float32", "float16", "int32", "int64", "seq(float32)", "optional(float32)")
-"""The types for which everything is crossed: the first of these, or any."""
-_TELLING = ("special", "ends", "extremes", "boundary", "infinities", "nan")  # fills that every type gets
-_OWN_BITS = 16  # floating-point types with at least so many bits have their own arithmetic; smaller ones are converted
+_TELLING = ("special", "nan-late", "ends", "extremes", "boundary", "infinities", "nan")  # fills that every type gets
 _FIRST_DRAW = re.compile(r"(?<=[/;])draw=1(?=[;/])")
 _SECONDS_A_CASE, _SECONDS_A_PROGRAM = 0.0006, 0.0008  # on one processor, with onnxruntime and small tensors
 
@@ -163,7 +152,8 @@ class _Drawn:
         """Return whether all draws after the first are selected, or none of them; None if it depends on the draw."""
         if not selection.globs or self.draws == 1:
             return True
-        found = [matches_numbered(glob, self.before, self.after) for glob in selection.globs]
+        globs = [glob for glob in selection.globs if not is_of_versions(glob)]
+        found = [matches_numbered(glob, self.before, self.after) for glob in globs]
         if any(found) or any(fnmatchcase(self._operator, glob) for glob in selection.globs):
             return True
         return None if None in found else False
@@ -208,14 +198,22 @@ def _may_name(glob: str, version: VersionSpec) -> bool:
 
 
 def _specs(library: Library, selection: Selection) -> Iterator[Spec]:
-    # an operator's versions differ only in their number: match the glob against the part before it
-    globs = [glob.split("-", 1)[0] + "*" for glob in selection.globs]
-    yield from library.usable(
-        operator
-        for operator in library.operators()
-        if (not selection.standards or operator.partition("/")[0] in selection.standards)
-        and (not globs or any(may_match(glob, operator) for glob in globs))
+    yield from library.usable(operator for operator in library.operators() if may_select(selection, operator))
+
+
+def may_select(selection: Selection, operator: str) -> bool:
+    """Return whether a selection may have cases of an operator, whatever its versions; true when in doubt."""
+    return (not selection.standards or operator.partition("/")[0] in selection.standards) and (
+        not selection.globs or any(_may_match_operator(glob, operator) for glob in selection.globs)
     )
+
+
+def _may_match_operator(glob: str, operator: str) -> bool:
+    # an operator's versions differ only in their number: match the glob against the part before it
+    name, dash, _ = glob.partition("-")
+    if dash and "[" not in name and is_of_versions(glob):
+        return fnmatchcase(operator, name)
+    return may_match(f"{name}*/*", operator)
 
 
 def _refuse_absurd(wanted: Sequence[VersionSpec], selection: Selection) -> None:
@@ -289,11 +287,11 @@ def _rows(spec: Spec, version: VersionSpec, strength: int | None) -> Iterator[Ro
                 yield row
         return
     letters = {x: list(version.parameters[x]) for x in free_letters(version) if x in version.parameters}
-    telling = {letter: _telling(types) for letter, types in letters.items()}
+    typical = {letter: typical_types(types) for letter, types in letters.items()}
     interacting = {name for several in version.strength.values() for group in several for name in group}
     crossed: list[tuple[int, Row]] = []  # the programs of the first types, with their number of elements
-    for types in _around(version, letters):
-        share: Share = _share(types, telling) if crossed else "all"  # usual types may exclude each other
+    for types in type_choices(version, letters):
+        share: Share = _share(types, typical) if crossed else "all"  # usual types may exclude each other
         programs = _programs(version, types, excluded, strength, share)
         if crossed and strength <= _PAIRS and interacting.isdisjoint(types):
             allowed = [(size, row) for size, row in crossed if not _is_excluded({**types, **row}, excluded)]
@@ -305,55 +303,11 @@ def _rows(spec: Spec, version: VersionSpec, strength: int | None) -> Iterator[Ro
         yield from _filled(version, types, filled, excluded, share)
 
 
-def _share(types: Choice, telling: Mapping[str, Sequence[str]]) -> Share:
+def _share(types: Choice, typical: Mapping[str, Sequence[str]]) -> Share:
     """Return the plan for types if one of them is not the usual type."""
-    if not all(type_ in telling[letter] for letter, type_ in types.items()):
+    if not all(type_ in typical[letter] for letter, type_ in types.items()):
         return "one"
-    return "two" if all(_is_float(type_) or type_ == _usual(telling[x]) for x, type_ in types.items()) else "fills"
-
-
-def _around(version: VersionSpec, letters: Mapping[str, Sequence[str]]) -> Iterator[Choice]:
-    """Yield the usual types, then each other type of one letter at a time; the letters of a group change together."""
-    usual = {letter: _usual(types) for letter, types in letters.items()}
-    for group in version.same:
-        usual |= {letter: usual[group[0]] for letter in group if letter in usual and group[0] in usual}
-    yield usual
-    seen = {tuple(usual.values())}
-    for letter, types in letters.items():
-        together = next((group for group in version.same if letter in group), (letter,))
-        for level in types:
-            changed = {**usual, **{one: level for one in together if one in usual}}
-            followers = [x for x, source in version.types_from.items() if source.absent == letter and x in usual]
-            for one in (changed, {**changed, **dict.fromkeys(followers, level)}):
-                if tuple(one.values()) not in seen and all(one[x] in letters[x] for x in followers):
-                    seen.add(tuple(one.values()))
-                    yield one
-
-
-def _usual(levels: Sequence[str]) -> str:
-    return next((one for one in _USUAL if one in levels), levels[0])
-
-
-def _arithmetic(type_: str) -> str:
-    """Return a key for the arithmetic of a type: every large float type has its own."""
-    element = element_type(element_names(type_)[-1])
-    if _is_float(type_):
-        return type_
-    nested = type_.partition("(")[0] if "(" in type_ else ""
-    return f"{nested}{'packed' if element.is_packed else element.kind}"
-
-
-def _is_float(type_: str) -> bool:
-    """Return whether backends compute in this type itself, and not in a larger float type."""
-    return "(" not in type_ and element_type(type_).kind == "float" and element_type(type_).bits >= _OWN_BITS
-
-
-def _telling(types: Sequence[str]) -> list[str]:
-    """Return one type of each arithmetic, the most usual one."""
-    found: dict[str, str] = {}
-    for type_ in sorted(types, key=lambda one: _USUAL.index(one) if one in _USUAL else len(_USUAL)):
-        found.setdefault(_arithmetic(type_), type_)
-    return list(found.values())
+    return "two" if all(is_wide(type_) or type_ == usual_type(typical[x]) for x, type_ in types.items()) else "fills"
 
 
 def _programs(version: VersionSpec, types: Choice, excluded: Excluded, strength: int, share: Share) -> list[Row]:
@@ -512,156 +466,9 @@ def _is_filled(version: VersionSpec, port: Port) -> bool:
     return port.is_variadic or not any(not isinstance(level, Word) for level in levels.values())
 
 
-def edges(spec: Spec, version: VersionSpec) -> Iterator[CaseId]:
-    """Yield the edges' cases: one for each type that an edge names; else one, or a few for an edge about values."""
-    for edge in version.edges.values():
-        yield from _edge_cases(spec, version, edge, _planned_types(version, edge))
-
-
-def edge_cases(spec: Spec, version: VersionSpec, edge: Edge, only: tuple[str, ...] | None = None) -> Iterator[CaseId]:
-    """Yield all cases of an edge: letters that it does not name take each of their types.
-
-    `only` limits the cases to some types.
-    """
-    letters = free_letters(version)
-    if _is_of_a_port(edge):
-        some = [{letter: (_named(edge, letter) or version.signature.types[letter])[0] for letter in letters}]
-    else:
-        choices = [_named(edge, letter) or version.signature.types[letter] for letter in letters]
-        every = itertools.product(*choices)
-        some = [dict(zip(letters, types, strict=True)) for types in every if only is None or only == types]
-    yield from _edge_cases(spec, version, edge, some)
-
-
-def _planned_types(version: VersionSpec, edge: Edge) -> Iterator[Choice]:
-    """Yield the types for which an edge is planned.
-
-    A letter that it does not name takes its usual type. If the edge has a fill of its own, it is about values, and the
-    letter takes one type of each arithmetic.
-    """
-    letters = free_letters(version)
-    named = {letter: types for letter in letters if (types := _named(edge, letter))}
-    about_values = "fill" in edge.settings and not edge.rejected
-    free = {x: version.signature.types[x] for x in letters if x not in named}
-    if _is_of_a_port(edge):
-        yield {letter: (_named(edge, letter) or version.signature.types[letter])[0] for letter in letters}
-        return
-    around = list(_around(version, {x: _telling(types) for x, types in free.items()}))
-    for others in around if about_values else around[:1]:
-        for types in itertools.product(*named.values()):
-            yield {**others, **dict(zip(named, types, strict=True))}
-
-
-def _is_of_a_port(edge: Edge) -> bool:
-    return any(name.startswith("type(") for name in edge.settings)
-
-
-def _edge_cases(spec: Spec, version: VersionSpec, edge: Edge, choices: Iterable[Choice]) -> Iterator[CaseId]:
-    for types in choices:
-        yield replace(identify(spec, version, {**version.settings_of(edge), **types}), edge=edge.id)
-
-
-def _named(edge: Edge, letter: str) -> tuple[str, ...]:
-    """Return the types that an edge names for a letter; empty if it names none."""
-    value = edge.settings.get(letter, ())
-    return tuple(str(v) for v in value) if isinstance(value, tuple) else (str(value),)
-
-
-def selected(source: GeneratedCases, selection: Selection) -> Iterator[str]:
-    """Yield the ids of the selected cases, once each. Raises CaseIdError for an id that names no case.
-
-    A glob that is a case id selects that case even if the strength or the draws don't include it, so that the id is
-    enough to run any result again.
-    """
-    named = {glob: None for glob in selection.globs if is_id(glob)}
-    of_suite = None if selection.suite is None else suite_cases(selection.suite)
-    for text in planned(source.library, selection) if of_suite is None else _admitted(of_suite, selection):
-        named.pop(text, None)
-        yield text
-    for text in named:
-        if selection.standards and text.partition("/")[0] not in selection.standards:
-            continue
-        try:
-            source.case(text)
-        except (CaseIdError, UnknownOperator) as error:
-            from .suggestions import with_nearest  # noqa: PLC0415 - it plans cases
-
-            raise with_nearest(source.library, text, error) from None
-        yield text
-
-
 def by_version(ids: Iterable[str]) -> dict[str, list[str]]:
     """Return ids by operator version, such as "onnx/Add-14"."""
     found: dict[str, list[str]] = {}
     for text in ids:
         found.setdefault(operator_version_of(text), []).append(text)
     return found
-
-
-def selected_counts(source: GeneratedCases, selection: Selection) -> Counter[str]:
-    """Return the number of ids that `selected` yields, by standard. Raises the same errors."""
-    if selection.suite is None and not any(is_id(glob) for glob in selection.globs):
-        return counted(source.library, selection)
-    return Counter(text.partition("/")[0] for text in selected(source, selection))
-
-
-def selected_size(source: GeneratedCases, selection: Selection, watched: Watched = iter) -> dict[str, Expected]:
-    """Return the cost of a run, by standard; `watched` as in `expected`. Raises the errors of `selected`."""
-    if selection.suite is None and not any(is_id(glob) for glob in selection.globs):
-        return expected(source.library, selection, watched)
-    programs: dict[str, Counter[tuple[str, ...]]] = {}
-    for text in selected(source, selection):
-        parts = text.split("/")
-        programs.setdefault(parts[0], Counter())[*parts[1:5]] += 1
-    return {standard: Expected(found.total(), len(found)) for standard, found in programs.items()}
-
-
-def _admitted(ids: Sequence[str], selection: Selection) -> Iterator[str]:
-    """Yield the ids of a suite that the selection admits. Raises OpconformError if it asks for other draws."""
-    if selection.draws != 1 or selection.seed:
-        raise OpconformError(f"the cases of suite {selection.suite!r} are fixed: leave --draws and --seed out")
-    for text in ids:
-        case = parse_id(text)
-        if selection.may_admit(case.operator) and selection.admits(case, text):
-            yield text
-
-
-def is_id(glob: str) -> bool:
-    """Return whether a glob has the form of a case id."""
-    try:
-        return str(parse_id(glob)) == glob
-    except CaseIdError:
-        return False
-
-
-_FOLDER = "suites"
-_ENDING = ".txt"
-
-
-def suite_names() -> tuple[str, ...]:
-    """Return the names of all suites."""
-    folder = importlib.resources.files(__package__ or "opconform.generators") / _FOLDER
-    return tuple(sorted(f.name.removesuffix(_ENDING) for f in folder.iterdir() if f.name.endswith(_ENDING)))
-
-
-def suite_cases(name: str) -> tuple[str, ...]:
-    """Return the case ids of a suite, in order. Raises OpconformError if there is no such suite."""
-    known = suite_names()
-    if name not in known:
-        raise OpconformError(f"no suite is called {name!r}{did_you_mean(name, known)}; there is {', '.join(known)}")
-    folder = importlib.resources.files(__package__ or "opconform.generators") / _FOLDER
-    return _ids((folder / f"{name}{_ENDING}").read_text("utf-8"))
-
-
-def suite_file(file: Path) -> tuple[str, ...]:
-    """Return the case ids of a suite's file, in order."""
-    return _ids(file.read_text("utf-8"))
-
-
-def suite_text(ids: Iterable[str], remark: str) -> str:
-    """Return the content of a suite's file."""
-    return "".join(f"{line}\n" for line in (*(f"# {line}" for line in remark.splitlines()), *ids))
-
-
-def _ids(text: str) -> tuple[str, ...]:
-    return tuple(line for line in text.splitlines() if line and not line.startswith("#"))

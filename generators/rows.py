@@ -23,6 +23,7 @@ from .parameters import (
     NUMBERS_OF_DRAWS,
     RANK,
     Symbols,
+    as_symbol,
     attribute_name,
     check_range,
     elements_of,
@@ -454,9 +455,9 @@ class Shapes:
                 )
         for attribute in version.signature.attributes:
             value = levels.get(attribute.name, Word.ABSENT)
-            value = attribute.default if value is Word.ABSENT else value  # type: ignore[assignment]  # plain values
-            if is_whole(value) or (isinstance(value, tuple) and all(map(is_whole, value))):
-                self.symbols.setdefault(attribute.name, value)  # type: ignore[arg-type]  # whole numbers
+            number = as_symbol(attribute.default if value is Word.ABSENT else value)
+            if number is not None:
+                self.symbols.setdefault(attribute.name, number)
         self._known: dict[str, tuple[Part, ...]] = {}
 
     def parts(self) -> tuple[tuple[Part, ...], Symbols]:

@@ -27,8 +27,10 @@ from ..cases.program import (
 )
 from ..specs.loader import Library
 from ..specs.model import Edge, VersionSpec
-from .arithmetic.recording import Recording, Rules
+from .arithmetic.formula import Rules
+from .arithmetic.recording import Recording
 from .arithmetic.tape import Asks, Facts, Port, Recorder
+from .edges import edge_cases
 from .families import reference_of, vocabularies
 from .fills import FIRST
 from .operands import (
@@ -44,7 +46,6 @@ from .operands import (
     opset,
     output_ports,
 )
-from .plan import edge_cases
 from .rows import LARGEST, Row, clauses_of, draws, mended_row, read_row, without_settings
 
 _LANE_ELEMENTS = 1 << 18  # elements evaluated at once: limits memory, and still amortises NumPy's overhead

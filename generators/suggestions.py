@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 
 from ..cases.errors import CaseIdError, OpconformError
-from ..cases.ids import Selection, split_version
+from ..cases.ids import Selection, is_of_versions, split_version
 from ..specs.loader import Library
 from .plan import planned
 
@@ -28,7 +28,10 @@ def suggestion(library: Library, glob: str) -> str:
         standard, rest = ("", glob[:_LONGEST]) if not slash or _WILD.isdisjoint(standard) else (standard, rest)
     named, slash, case = rest.partition("/")
     name, version = split_version(named)
-    operators = [] if _WILD & set(standard + name) else _near(library, standard, name)
+    if _WILD & set(standard + name):
+        hint = f"one slash names operator versions; for cases write '{standard}/*/{rest}'"
+        return hint if is_of_versions(glob) else ""
+    operators = _near(library, standard, name)
     if not operators:
         return ""
     for operator in operators:

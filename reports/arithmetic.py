@@ -16,7 +16,7 @@ from rich.text import Text
 from ..cases.elements import Declaration, DeclaredType, element_type
 from ..cases.ids import operator_version_of, split_version
 from ..cases.results import Result
-from ..runners.accuracy import Accuracy, Grade, accuracy_from
+from ..runners.judging.accuracy import Accuracy, Grade, accuracy_from
 from .tally import SilenceEvidence
 from .text import NOTHING, percent, printable
 

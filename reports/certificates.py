@@ -15,13 +15,13 @@ from ..cases.batch import Batch, Bounds, Flag, Option
 from ..cases.elements import Array, FloatFormat, element_types
 from ..cases.program import Program, Tensor
 from ..cases.results import SIDE_EFFECTS
-from ..generators.arithmetic.errors import Arithmetic
 from ..generators.arithmetic.graph import Node
 from ..generators.certificate import Certificate, Derivation, Number, Result, Step, certificate
+from ..generators.primitives.errors import Arithmetic
 from ..generators.source import GeneratedCases
-from ..runners.answers import Answers
-from ..runners.judge import Verdict
-from ..runners.kept import KeepOutputs, tensor_to_json
+from ..runners.judging.answers import Answers
+from ..runners.judging.judge import Verdict
+from ..runners.judging.kept import KeepOutputs, tensor_to_json
 from .show import clauses_of
 
 FORMAT = 2

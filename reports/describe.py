@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..cases.ids import Selection
 from ..generators.comparing.situations import Side, side
-from ..generators.plan import selected
+from ..generators.selection import selected
 from ..generators.source import GeneratedCases
 from ..specs.loader import Library
 from .difference import attribute_text, port_text

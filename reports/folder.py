@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import errno
 import json
 import os
 import stat
@@ -14,7 +15,7 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from ..cases.errors import OpconformError
-from ..runners.running import Judged
+from ..runners.execution.running import Judged
 from .runs import (
     ACCURACY,
     CERTIFICATES,
@@ -58,15 +59,12 @@ class ResultsFolder:
         Raises OpconformError, before anything is touched, if it is not empty, not a folder, or not writable.
         """
         path = Path(path)
-        if path.suffix.lower() == ".zip" and not path.is_dir():
-            raise OpconformError(f"{path}: results go to a folder; `opconform submit DIR --out {path}` packs one")
+        check_new(path)
         try:
-            _refuse_used(path)
             path.mkdir(parents=True, exist_ok=True)
             return cls(path)
         except (OSError, ValueError) as error:  # ValueError: a null character in the path
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise OpconformError(f"{path}: cannot write results there: {reason}; choose another folder") from None
+            raise _unwritable(path, error) from None
 
     @classmethod
     def resume(cls, path: Path) -> ResultsFolder:
@@ -224,6 +222,26 @@ def _joined(head: bytes, told: Mapping[str, Any]) -> bytes:
 
 def _rest(told: Mapping[str, Any]) -> bytes:
     return json.dumps(told, allow_nan=False, separators=(",", ":")).encode()[1:]
+
+
+def check_new(path: Path) -> None:
+    """Raise OpconformError, before a long run, if a new run cannot write there: it is used, no folder, or closed."""
+    if path.suffix.lower() == ".zip" and not path.is_dir():
+        raise OpconformError(f"{path}: results go to a folder; `opconform submit DIR --out {path}` packs one")
+    try:
+        _refuse_used(path)
+        there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        if not there.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError | ValueError) -> OpconformError:
+    reason = error.strerror if isinstance(error, OSError) else error
+    return OpconformError(f"{path}: cannot write results there: {reason}; choose another folder")
 
 
 def _refuse_used(path: Path) -> None:

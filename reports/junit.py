@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape, quoteattr
 from ..cases.errors import OpconformError
 from ..cases.ids import operator_version_of
 from ..cases.results import Outcome, Result
-from ..runners.terms import Demands, Suspensions
+from ..runners.judging.terms import Demands, Suspensions
 from .runs import read_results, read_run
 from .text import reproduce_line, xml_text
 

@@ -363,11 +363,12 @@ def matrix_markdown(matrix: Matrix) -> str:
 
 
 def _page(matrix: Matrix) -> Iterator[str]:
-    yield "<!-- Made by `opconform dev mutants --record docs/kill-matrix.jsonl --markdown docs/kill-matrix.md`. -->"
+    made = "opconform dev mutants --record docs/kill-matrix.jsonl --markdown docs/generated/kill-matrix.md"
+    yield f"<!-- Made by `{made}`. -->"
     yield "# Kill matrix"
     yield ""
     yield _ABOUT.replace(". ", ".\n")
-    yield "To run a single mutant: `opconform run mutant:nan-lost`. See [testing-the-suite.md](testing-the-suite.md)."
+    yield "To run a single mutant: `opconform run mutant:nan-lost`. See [Test the suite](../testing-the-suite.md)."
     yield ""
     yield "This page has sums. Its record, `docs/kill-matrix.jsonl`, has each survivor and each hidden trigger with the"
     yield "reason, and `opconform dev mutants --record docs/kill-matrix.jsonl --html matrix.html` makes one page of it."
@@ -385,7 +386,7 @@ def _page(matrix: Matrix) -> Iterator[str]:
     yield "## Survivors"
     yield ""
     yield "What admits them; a mutant may have several reasons."
-    yield "[`specs/survivors.yaml`](../specs/survivors.yaml) says for each other one why no case exposes it."
+    yield "[`specs/survivors.yaml`](../../specs/survivors.yaml) says for each other one why no case exposes it."
     yield ""
     yield from _table(("admitted by", "mutants", "operators"), _admitting(operators))
     yield ""

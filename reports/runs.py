@@ -17,9 +17,9 @@ from ..cases.elements import Declaration, element_types
 from ..cases.errors import OpconformError, open_regular
 from ..cases.ids import Shard, shard_of
 from ..cases.results import Result, result_from_json
-from ..runners.host import About, Isolation
-from ..runners.kept import Keep
-from ..runners.terms import (
+from ..runners.execution.host import About, Isolation
+from ..runners.judging.kept import Keep
+from ..runners.judging.terms import (
     Demands,
     Errata,
     Erratum,

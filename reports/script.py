@@ -233,7 +233,7 @@ def _known_before(given: Input) -> dict[str, Any]:
 
 
 def _onednn(case: Batch) -> Mapping[str, str]:
-    from ..runners.onednn_library import ATTRIBUTES, OPERATIONS, TYPE_NUMBERS, TYPES  # noqa: PLC0415
+    from ..runners.backends.onednn_library import ATTRIBUTES, OPERATIONS, TYPE_NUMBERS, TYPES  # noqa: PLC0415
 
     program = case.program
     # a number that the header does not have still goes to the library, which should refuse it

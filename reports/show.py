@@ -32,7 +32,7 @@ from ..cases.program import (
 )
 from ..generators.certificate import Certificate, Derivation, Number, Step, certificate
 from ..generators.source import GeneratedCases
-from ..runners.onednn_library import TYPES
+from ..runners.backends.onednn_library import TYPES
 from ..specs.model import Clause
 
 _MARGIN = 13  # characters before a line's text

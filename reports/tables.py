@@ -14,8 +14,8 @@ from ..cases.elements import Declaration
 from ..cases.errors import OpconformError
 from ..cases.ids import operator_version_of
 from ..cases.results import Result
-from ..runners.accuracy import Accuracy
-from ..runners.terms import WaiverRun, before_waiving
+from ..runners.judging.accuracy import Accuracy
+from ..runners.judging.terms import WaiverRun, before_waiving
 from ..specs.loader import Library
 from .arithmetic import ATTACHMENT, ArithmeticTables, attached_accuracy
 from .folder import INTERRUPTED

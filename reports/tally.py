@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ..cases.ids import operator_version_of, split_version
 from ..cases.results import Outcome, Result
-from ..runners.terms import Demands, is_about_invalid
+from ..runners.judging.terms import Demands, is_about_invalid
 
 CONFORMANT, NON_CONFORMANT, NOTHING_JUDGED, OUR_SIDE_FAILED = 0, 1, 2, 3
 

@@ -1,1 +1,1 @@
-"""Backends under test, one module each, with the isolated worker pool and the judge."""
+"""Runs cases against backends: their registry, isolated workers, and the judge, in a room each."""

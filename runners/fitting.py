@@ -9,9 +9,6 @@ from types import ModuleType
 
 from ..cases.runner import Runner
 
-_NOT_RUNNERS = frozenset({"host.py", "answers.py"})
-"""The modules beside runners that handle answers, which may be anything."""
-
 _OTHER_SIGNATURE = re.compile(
     r"unexpected keyword argument|invalid keyword argument|takes no keyword arguments"
     r"|takes .*positional arguments?|missing \d+ required|takes (exactly|at most|at least) "
@@ -45,16 +42,16 @@ def _release(package: str, runner: Runner | None) -> str:
 
 
 def _place(error: BaseException) -> str | None:
-    """Return `runners/mnn.py:66` if a runner's own line raised the error; importing is done by Python's own frames."""
+    """Return `runners/backends/mnn.py:66` if a runner's own line raised the error; Python's own frames import it."""
     frame, found = error.__traceback__, None
     while frame is not None:
         file = Path(frame.tb_frame.f_code.co_filename)
         if not (file.name.startswith("<frozen importlib") or file.parent.name == "importlib"):
             found = file, frame.tb_lineno
         frame = frame.tb_next
-    if found is None or found[0].parent != Path(__file__).parent or found[0].name in _NOT_RUNNERS:
+    if found is None or found[0].parent != Path(__file__).with_name("backends"):
         return None
-    return f"runners/{found[0].name}:{found[1]}"
+    return f"runners/backends/{found[0].name}:{found[1]}"
 
 
 def _is_ours(error: BaseException) -> bool:

@@ -5,88 +5,19 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
-import re
 import shlex
 import shutil
 import sys
-import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ..cases.errors import OpconformError, did_you_mean
 from ..cases.runner import NotInstalled, Runner
-from .environments import PORTABLE, checked_interpreter, client_command, environment, kept_environments
 from .fitting import misfit
-
-_TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*(:[^\W\d]\w*(\.[^\W\d]\w*)*)?")
-
-
-def is_target(text: str, *, with_class: bool) -> bool:
-    """Return whether `text` has the form `package.module:Class`, or without `with_class` also `package.module`."""
-    module, colon, _ = text.partition(":")
-    well_formed = _TARGET.fullmatch(text) is not None and not module.endswith(".py")
-    return well_formed and (bool(colon) or not with_class)
-
-
-def load(backend: str, target: str) -> Any:
-    """Return the module, or the attribute of a module, that `target` names.
-
-    Raises OpconformError, beginning with `backend`, if there is none or if importing it fails.
-    """
-    module_name, _, path = target.partition(":")
-    found = guarded(backend, f"importing {module_name}", lambda: _module(backend, module_name))
-    for name in path.split(".") if path else ():
-        if not hasattr(found, name):
-            near = did_you_mean(name, [n for n in dir(found) if not n.startswith("_")])
-            raise OpconformError(f"{backend}: {module_name} has no {path!r}{near}")
-        found = getattr(found, name)
-    return found
-
-
-def make(backend: str, target: str, *arguments: str) -> Any:
-    """Return the result of calling the class or function that `target` names; OpconformError if the call fails."""
-    factory = load(backend, target)
-    if not callable(factory):
-        raise OpconformError(f"{backend}: {target} is {type(factory).__name__}, expected a class or a function")
-    return guarded(backend, f"calling {target}()", lambda: factory(*arguments))
-
-
-def guarded(backend: str, doing: str, call: Callable[[], Any]) -> Any:
-    """Return the result of `call`, the user's code; OpconformError says where it failed.
-
-    NotInstalled passes through.
-    """
-    try:
-        return call()
-    except (OpconformError, NotInstalled):
-        raise
-    # A module that runs its main part on import may well exit.
-    except (Exception, SystemExit) as error:
-        raise OpconformError(f"{backend}: {doing} failed: {_place(error)}{type(error).__name__}: {error}") from error
-
-
-def _module(backend: str, name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        # A name is missing inside the user's module: that error is more specific than ours.
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise
-        raise OpconformError(
-            f"{backend}: no module is called {error.name!r}; looked in {Path.cwd()} and on Python's path"
-        ) from error
-
-
-def _place(error: BaseException) -> str:
-    """Return `file:line: ` of the innermost frame of the user's code, or of the syntax error."""
-    if isinstance(error, SyntaxError) and error.filename:
-        return f"{error.filename}:{error.lineno}: "
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename != __file__]
-    own = [f for f in frames if not f.filename.startswith("<frozen ") and Path(f.filename) != Path(importlib.__file__)]
-    return f"{own[-1].filename}:{own[-1].lineno}: " if own else ""
-
+from .loading import is_target, make
+from .programs.environments import PORTABLE, checked_interpreter, client_command, environment, kept_environments
 
 STANDARDS = ("onnx", "openvino", "onednn")
 _METHODS = ("version", "prepare")
@@ -157,21 +88,23 @@ class _BuiltIn:
 
 _LIBDNNL = "libdnnl"  # not a module: a shared library
 
-# Modules of this package that a worker imports when it opens them.
+_BACKENDS = f"{__package__}.backends"
+
+# Modules there that a worker imports when it opens them.
 _BUILT_INS: Mapping[str, _BuiltIn] = {
     "onnxruntime": _BuiltIn(
         "onnxruntime:OnnxRuntime",
         ("onnx",),
         "onnxruntime on the CPU, one thread",
         "onnxruntime",
-        preload=(".onnxruntime", "onnxruntime"),
+        preload=(f"{_BACKENDS}.onnxruntime", "onnxruntime"),
     ),
     "onnxruntime-noopt": _BuiltIn(
         "onnxruntime:OnnxRuntimeNoOpt",
         ("onnx",),
         "onnxruntime on the CPU, without graph optimisations",
         "onnxruntime",
-        preload=(".onnxruntime", "onnxruntime"),
+        preload=(f"{_BACKENDS}.onnxruntime", "onnxruntime"),
     ),
     "onnxruntime-cuda": _BuiltIn(
         "cuda:OnnxRuntimeCuda", ("onnx",), "onnxruntime on a CUDA device, in float32", "onnxruntime", "onnxruntime-gpu"
@@ -188,7 +121,7 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
         ("onnx",),
         "the reference evaluator of the onnx package",
         "onnx",
-        preload=(".onnx_reference", "onnx.reference.ops._op_list"),
+        preload=(f"{_BACKENDS}.onnx_reference", "onnx.reference.ops._op_list"),
     ),
     "onednn": _BuiltIn(
         "onednn:OneDnnGraph", ("onednn",), "oneDNN Graph on the CPU, one thread", _LIBDNNL, "onednn-cpu-gomp"
@@ -230,13 +163,17 @@ def backend_spec(name: str, python: Path | None = None) -> BackendSpec:
     return _built_in_spec(name) if name in _BUILT_INS else _spec_by_form(name, plug_ins)
 
 
-def standards_of_name(name: str) -> tuple[str, ...]:
+def standards_of_name(name: str, python: Path | None = None) -> tuple[str, ...]:
     """Return the standards that follow from a backend's name, empty if unknown; no environment is made.
 
     Raises what `backend_spec` raises.
     """
     release = _release(name)
-    return backend_spec(name).standards if release is None else PORTABLE[release[0]].standards
+    if release is None:
+        return backend_spec(name, python).standards
+    if python is not None:
+        checked_interpreter(python)
+    return PORTABLE[release[0]].standards
 
 
 def open_runner(backend: BackendSpec | str) -> Runner:
@@ -247,20 +184,20 @@ def open_runner(backend: BackendSpec | str) -> Runner:
     spec = backend_spec(backend) if isinstance(backend, str) else backend
     sys.path[:] = [*spec.path, *(folder for folder in sys.path if folder not in spec.path)]
     if spec.scheme == "onnx-backend":
-        from .onnx_backend import OnnxBackend  # noqa: PLC0415 - it imports onnx
+        from .backends.onnx_backend import OnnxBackend  # noqa: PLC0415 - it imports onnx
 
         return OnnxBackend(spec.name, spec.target)
     if spec.scheme == "cmd":
-        from .command import Command  # noqa: PLC0415 - it imports onnx
+        from .programs.command import Command  # noqa: PLC0415 - it imports onnx
 
         return Command(spec.name, spec.target)
     if spec.scheme == "interpreter" and spec.argument is not None:
-        from .interpreter import OtherInterpreter  # noqa: PLC0415 - it imports onnx
+        from .programs.interpreter import OtherInterpreter  # noqa: PLC0415 - it imports onnx
 
         return OtherInterpreter(spec.name, spec.target, spec.argument)
     if spec.scheme == "built-in":
         try:
-            return _checked(spec.name, make(spec.name, f"{__package__}.{spec.target}"))
+            return _checked(spec.name, make(spec.name, f"{_BACKENDS}.{spec.target}"))
         except OpconformError as error:
             package = package_of(spec.name)
             words = error.__cause__ and package and misfit(spec.name, package, error.__cause__)
@@ -315,7 +252,7 @@ def _lacking(built_in: _BuiltIn, packages: Mapping[str, Sequence[str]]) -> str |
         return (
             f"{', '.join(having)} has no CUDA provider: pip install {wanted} in its place, on a machine with a device"
         )
-    from .cuda import NoDevice, first_device  # noqa: PLC0415 - only where it is asked for
+    from .backends.cuda import NoDevice, first_device  # noqa: PLC0415 - only where it is asked for
 
     try:
         first_device()
@@ -407,7 +344,7 @@ def _command_spec(name: str, command: str) -> BackendSpec:
         raise OpconformError(f"{name}: expected {_OWN_FORMS['cmd']}")
     if shutil.which(words[0]) is None:
         raise OpconformError(f"{name}: {words[0]!r} is not an executable program; looked in {Path.cwd()} and on PATH")
-    return BackendSpec(name, "cmd", command, preload=(".command",))
+    return BackendSpec(name, "cmd", command, preload=(f"{__package__}.programs.command",))
 
 
 def _unknown(name: str, known: list[str]) -> str:
@@ -436,7 +373,7 @@ def _origin(entry: importlib.metadata.EntryPoint) -> str:
 
 def _is_installed(library: str) -> bool:
     if library == _LIBDNNL:
-        from .onednn_library import is_installed  # noqa: PLC0415 - only where it is asked for
+        from .backends.onednn_library import is_installed  # noqa: PLC0415 - only where it is asked for
 
         return is_installed()
     return importlib.util.find_spec(library) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from . import expressions
@@ -71,8 +72,21 @@ def check(context: Context, vocabulary: Mapping[str, Vocabulary] | None) -> None
 
 
 def vocabulary_of(text: SpecText, vocabulary: Mapping[str, Vocabulary] | None) -> Vocabulary | None:
-    """Return the vocabulary of a file's family, None if it is not known."""
-    return vocabulary.get(text.family.partition(".")[0]) if vocabulary is not None else None
+    """Return the vocabulary of a file's family, with the recipes and shapes of functions that prepare its inputs.
+
+    None if the family is not known.
+    """
+    found = vocabulary.get(text.family.partition(".")[0]) if vocabulary is not None else None
+    for name in sorted({one.by.partition(".")[0] for one in text.bindings if one.by}):
+        other = vocabulary.get(name) if vocabulary is not None else None
+        if found is not None and other is not None:
+            found = replace(
+                found,
+                fills=found.fills | other.fills,
+                shapes=(found.shapes or frozenset()) | (other.shapes or frozenset()),
+                draws=(found.draws or frozenset()) | (other.draws or frozenset()),
+            )
+    return found
 
 
 def shape_symbols(text: SpecText, inputs: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:

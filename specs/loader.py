@@ -80,16 +80,14 @@ class _Compiled:
         self._begun = whole.digest()
         self._kind = "unchecked" if vocabulary is None else "spec"  # each has a file, which the other would replace
 
-    def load(self, file: Path, build: Callable[[], Spec], formulas: Callable[[str], bytes]) -> Spec:
+    def load(self, file: Path, build: Callable[[], Spec], content: Callable[[], bytes]) -> Spec:
         """Return the spec of a file, from the cache or by `build`; errors are not cached.
 
-        `formulas` returns the file of an operator to whose formula this one is bound.
+        `content` returns all that the spec follows from besides families, and may raise OSError.
         """
         kept = Path(importlib.util.cache_from_source(str(file), optimization=self._kind))
         try:
-            content = file.read_bytes()
-            bound = b"".join(formulas(name.decode()) for name in _FORMULA.findall(content))
-            key = hashlib.sha256(self._begun + str(file).encode() + content + bound).digest()
+            key = hashlib.sha256(self._begun + str(file).encode() + content()).digest()
         except OSError:
             return build()  # says why
         with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):  # missing, or truncated
@@ -243,10 +241,16 @@ class Library:
                 )
             return spec
 
-        def formula(operator: str) -> bytes:
-            return self._files[operator].read_bytes() if operator in self._files else b""
+        return self._compiled.load(file, build, lambda: self.content(operator)) if self._keep else build()
 
-        return self._compiled.load(file, build, formula) if self._keep else build()
+    def content(self, operator: str) -> bytes:
+        """Return the bytes of an operator's file, and of the files of operators to whose formula it is bound.
+
+        Raises UnknownOperator, OSError.
+        """
+        content = self._file(operator).read_bytes()
+        bound = (self._files.get(name.decode()) for name in _FORMULA.findall(content))
+        return b"".join([content, *(file.read_bytes() for file in bound if file is not None)])
 
     def _formula(self, name: str) -> tuple[Spec, Version]:
         """Return the operator version to whose formula a file is bound; from this package, if the folder has none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -382,7 +382,9 @@ def resolve_edge(id_: str, context: Context, version: Version, known: frozenset[
     if settings is None or (text.mended is not None and mended is None):
         return None
     unknown = settings.get("unknown")
-    if not _choose_types(settings, mended, signature) or (isinstance(unknown, str) and signature.attribute(unknown)):
+    if not _choose_types(settings, mended, signature, context.text.same) or (
+        isinstance(unknown, str) and signature.attribute(unknown)
+    ):
         return None
     tests = tuple(t for t in text.tests if t in known)
     return Edge(id_, settings, tests, text.expect == "rejected", mended)
@@ -480,14 +482,26 @@ def _type_key(name: str, names: Names, version: Version) -> str:
     return name if found and found.is_variadic else names.canonical(name, version)
 
 
-def _choose_types(settings: dict[str, Value], mended: Mapping[str, Value] | None, signature: Signature) -> bool:
+def _choose_types(
+    settings: dict[str, Value],
+    mended: Mapping[str, Value] | None,
+    signature: Signature,
+    same: Sequence[Sequence[str]],
+) -> bool:
     """Keep the types that make sense in the version; return whether each letter has one left.
 
     These are the types of its constraint. If the mended program has another type, the type is the mistake, and the
-    types outside the constraint are kept; unless a dependent letter is set too, since then the pair of types is the
-    mistake.
+    types outside the constraint are kept; unless a dependent letter, or one that varies together with it, is set too,
+    since then the pair of types is the mistake.
     """
-    types, pair = signature.types, not signature.ties.keys().isdisjoint(settings)
+    types = signature.types
+    pair = not signature.ties.keys().isdisjoint(settings)
+    known = {
+        letter
+        for letter, own in types.items()
+        if isinstance(value := settings.get(letter), tuple) and set(value) <= set(own)
+    }
+    pair = pair or any(set(group) <= known for group in same)
     for letter in settings.keys() & types.keys():
         wanted = settings[letter]
         if not isinstance(wanted, tuple):

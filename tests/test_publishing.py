@@ -51,7 +51,6 @@ def test_the_version_is_one_wherever_it_is_told() -> None:
 
 @pytest.mark.slow
 def test_the_wheel_of_the_source_distribution_is_that_of_the_checkout(checkout: Path, tmp_path: Path) -> None:
-    pytest.importorskip("setuptools", "77")
     out = tmp_path / "out"
     out.mkdir()
     archive = built("sdist", checkout, out)

@@ -13,7 +13,7 @@ from opconform.cases.errors import CaseIdError
 from opconform.cases.lock import read_locks
 from opconform.cases.short import is_short, known_short_id, long_id, short_id
 from opconform.cli import main
-from opconform.runners.terms import load_waivers
+from opconform.runners.judging.terms import load_waivers
 
 CASE = "onnx/Relu-14/float32/scalar/-/ramp"
 SHORT = "onnx/Relu-14#btl7ig"

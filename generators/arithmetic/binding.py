@@ -128,9 +128,9 @@ class Bound(Call):
         return self._binding.silences[silence] if own is None else self._call.open(own, where)
 
     def deferred(self, silence: str, where: Callable[[], Value] | None = None) -> tuple[str, ...]:
-        """Return the option that is settled, or the options of our silence; empty for one of other versions."""
+        """Return the option that is settled, or the options of our silence, which theirs may lack."""
         if silence not in self._binding.silences:
-            return ()
+            return self._call.deferred(silence, where)
         own = self._silence(silence)
         return (self._binding.silences[silence],) if own is None else self._call.deferred(own, where)
 

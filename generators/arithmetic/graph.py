@@ -14,8 +14,7 @@ import numpy as np
 
 from ...cases.elements import Array
 from ..primitives import ROOMS
-from ..primitives.primitive import Primitive
-from .errors import (
+from ..primitives.errors import (
     NEGATIVE,
     NEGATIVE_ZERO,
     POSITIVE,
@@ -37,6 +36,7 @@ from .errors import (
     widened,
     without_nan,
 )
+from ..primitives.primitive import Primitive
 
 NO_LANE = MappingProxyType({"real": np.float64, "int": np.int64, "bool": np.bool_, "text": object, "complex": complex})
 """The dtype that carries the exact values of each kind of elements, unless a wider one is needed."""
@@ -355,7 +355,7 @@ class Value:
         return self._pair("div", other, flip=True)
 
     def __pow__(self, other: object) -> Value:
-        return ROOMS["pow"].record(self, other)
+        return self.pow(other)
 
     def __matmul__(self, other: Value) -> Value:
         return self.matmul(other)
@@ -385,10 +385,10 @@ class Value:
         return self._pair("xor", other)
 
     def __invert__(self) -> Value:
-        return ROOMS["not"].record(self)
+        return self.__getattr__("not")()
 
     def __getitem__(self, key: Any) -> Value:
-        return ROOMS["slice"].record(self, *(key if isinstance(key, tuple) else (key,)))
+        return self.slice(*(key if isinstance(key, tuple) else (key,)))
 
     @property
     def mT(self) -> Value:  # noqa: N802 - the array API's name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ...cases.batch import (
     Spread,
 )
 from ...cases.elements import Array, element_type
-from .errors import (
+from ..primitives.errors import (
     EXCEPTIONAL,
     FREE,
     NAN,
@@ -42,10 +42,8 @@ from .errors import (
     rounded,
     widened,
 )
+from .formula import Fork, Formula, Rules, Work
 from .graph import Graph, bounded
-
-if TYPE_CHECKING:
-    from .recording import Fork, Recording, Rules
 
 _VAGUE_FROM = 32  # outputs: a second moment over fewer means too little
 
@@ -54,70 +52,11 @@ MaybeFlags: TypeAlias = Array | None
 _NONE: Final = Error()
 
 
-@dataclass(frozen=True)
-class Work:
-    """The properties of a fork's computation.
-
-    `level`: `rounds` if any node rounds, else `selects` if any compares or selects real numbers, else `moves`.
-    `copies`: for each output, whether its zeros keep the signs that they have in the inputs. `terms`: the most elements
-    that are summed into one. `means` and `rounding`: the indices of means, and of all nodes that round; `inner`: the
-    rounding nodes whose results are not outputs. `alone`: whether it sums one number over no axis, perhaps to plus
-    zero.
-    """
-
-    level: Literal["rounds", "selects", "moves"]
-    copies: tuple[bool, ...]
-    terms: int
-    means: frozenset[int]
-    rounding: tuple[int, ...]
-    inner: frozenset[int]
-    alone: bool
-
-
-def work_of(graph: Graph, fork: Fork) -> Work:
-    """Return the properties of a fork's computation."""
-    work, most, means = {"moves"}, 1, []
-    live = [at for at in graph.live(fork.outputs) if graph.nodes[at].args]
-    keeps: dict[int, bool] = {}
-    rounding, alone = set[int](), False
-    for at in live:
-        node = graph.nodes[at]
-        most = max(most, node.room.terms([graph.nodes[a].shape for a in node.args], **node.parameters))
-        none = node.parameters.get("axes") == ()
-        alone = alone or (none and not node.shape and node.name in ("sum", "mean"))
-        kept = node.room.keeps_zeros or node.parameters.get("signed", False) or none
-        own = node.kind != "real" or node.room.frees_zeros
-        keeps[at] = own or (kept and all(keeps.get(a, True) for a in node.args))
-        if node.computes:
-            work.add(node.room.work)
-            if node.room.work == "rounds":
-                rounding.add(at)
-            if node.name == "mean":
-                means.append(at)
-    level = next(w for w in ("rounds", "selects", "moves") if w in work)
-    inner = frozenset(rounding - _last(graph, fork.outputs)) if rounding else frozenset[int]()
-    copies = tuple(keeps.get(at, True) for at in fork.outputs)
-    return Work(level, copies, most, frozenset(means), tuple(sorted(rounding)), inner, alone)
-
-
-def _last(graph: Graph, outputs: Sequence[int]) -> set[int]:
-    """Return the nodes whose results are outputs unchanged."""
-    found: set[int] = set()
-    todo = list(outputs)
-    while todo:
-        at = todo.pop()
-        node = graph.nodes[at]
-        found.add(at)
-        if node.args and node.room.work == "moves":
-            todo += node.args
-    return found
-
-
 @dataclass
 class Maker:
     """Makes the expectation of a program's lanes."""
 
-    recording: Recording
+    recording: Formula
     arrays: list[Array]
     rules: Rules
     lanes: int

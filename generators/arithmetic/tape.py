@@ -26,10 +26,11 @@ from ...cases.program import (
     nested_all,
     parse_type,
 )
-from .errors import format_of, kind_of
+from ..primitives.errors import format_of, kind_of
+from .formula import Fork, Rules, Tested
 from .graph import Graph, Value
 from .options import flushed_input
-from .recording import Fork, Recording, Rules, Tested
+from .recording import Recording
 
 __all__ = ["Asks", "Call", "Facts", "Fork", "Port", "Recording", "Reference", "Rules", "Value", "record"]
 
@@ -284,7 +285,7 @@ class Call:
     ) -> None:
         """Add a test of whole outputs, by name (none: all of them), to the tests of each element.
 
-        The outputs are compared with `arrays`. See `runners/answers.py` for the tests and their settings.
+        The outputs are compared with `arrays`. See `runners/judging/answers.py` for the tests and their settings.
         """
         wanted = [output for output, type_ in self.facts.outputs.items() if type_ is not None]
         places = tuple(wanted.index(output) for output in outputs or wanted)

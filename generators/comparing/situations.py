@@ -23,9 +23,10 @@ from ...specs.model import (
     VersionSpec,
     Word,
 )
+from ..edges import edges
 from ..fills import FIRST, UNDRAWN
 from ..parameters import attribute_name, free_letters, setting_name
-from ..plan import edges, grid
+from ..plan import grid
 from ..rows import Row, setting_text, settle
 from ..source import GeneratedCases
 

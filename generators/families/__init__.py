@@ -13,7 +13,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -89,11 +89,23 @@ def families() -> Mapping[str, Family]:
 
 
 def family_of(spec: Spec) -> Family:
-    """Return a spec's family. Raises OpconformError if there is no such family."""
+    """Return a spec's family, with the recipes and shapes of the functions that prepare its inputs.
+
+    Raises OpconformError if there is no such family.
+    """
     found = families().get(spec.family)
     if found is None:
         hint = did_you_mean(spec.family, families()) or f"; there are {', '.join(families())}"
         raise OpconformError(f"{spec.file}: no family is called {spec.family!r}{hint}")
+    bindings = (version.binding for version in spec.versions.values())
+    names = {one.by.partition(".")[0] for one in bindings if one is not None and one.by} & families().keys()
+    for other in (families()[name] for name in sorted(names)):
+        found = replace(
+            found,
+            draws={**other.draws, **found.draws},
+            shapes={**other.shapes, **found.shapes},
+            own_fills={**other.own_fills, **found.own_fills},
+        )
     return found
 
 

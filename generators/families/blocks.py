@@ -113,8 +113,7 @@ def center_crop_pad(c: Call, x: Value, *_: Value | None) -> Value:
     c.require("lengths", len(sizes) == len(axes))
     c.require("axes-range", all(-x.rank <= a < x.rank for a in axes))
     c.require("not-negative", min(sizes, default=0) >= 0)
-    if len({a % x.rank for a in axes}) < len(axes):
-        c.open("axes-repeated")
+    c.require("axes-distinct", len({a % x.rank for a in axes}) == len(axes))
     kept = np.ones((1,) * x.rank, bool)
     for axis, size in zip(axes, sizes, strict=True):
         extent = x.shape[axis]

@@ -94,11 +94,13 @@ def range_(c: Call, start: Value, limit: Value, delta: Value) -> Value:
         c.open("rank-1")
     type_ = _stash(c, start.type)
     first, end, step = (c.known(x).reshape(()) for x in ports)
-    if step == 0:
-        c.open("delta-zero")
-    elif not all(map(np.isfinite, (first, end, step))):
-        c.open("not-finite")
-    count = _held(_count(c, type_, first, end, step))
+    c.require("delta-not-zero", bool(step != 0))
+    if all(map(np.isfinite, (first, end, step))):
+        count = _held(_count(c, type_, first, end, step))
+    else:
+        c.require("finite", (float(end) - float(first)) / float(step) <= 0)
+        c.open("infinite")
+        count = 0
     begin, by = (x.reshape().cast(type_) for x in (start, delta))
     y = begin + by * np.arange(count)
     if count > 2 and start.kind == "real" and c.open("values") == "added-up":

@@ -9,8 +9,9 @@ from itertools import combinations
 
 import numpy as np
 
-from ...cases.elements import element_type
+from ...cases.elements import Array, element_type
 from ..arithmetic.tape import Call, Value
+from ..fills import Blank, Draw
 from .pointwise import meet
 from .quantization import coded, number
 
@@ -170,11 +171,23 @@ def _stretches(c: Call, shape: tuple[int, ...], whole: tuple[int, ...]) -> None:
 
 
 def _scaled_whole(c: Call, product: Value, addend: Value | None, alpha: float, beta: float) -> Value:
-    """Gemm of whole numbers; the rounding of fractions is open."""
-    if alpha % 1 or (addend is not None and beta % 1):
-        c.open("integer-scaling")
-    y = product * int(alpha)
-    return y if addend is None else y + addend * int(beta)
+    """Gemm of whole numbers: exact, or with whole factors. The rounding of a result that is not whole is open."""
+    if not (alpha % 1 or (addend is not None and beta % 1)):
+        y = product * int(alpha)
+        return y if addend is None else y + addend * int(beta)
+    taken = c.open("integer-scaling")
+    if taken != "exact":
+        way = math.trunc if taken == "factors-truncated" else _away
+        alpha, beta = way(alpha), way(beta)
+    wide = product.cast("float64") * alpha
+    wide = wide if addend is None else wide + addend.cast("float64") * beta
+    whole = wide.trunc()
+    return whole.cast(product.type).undefined(~whole.equal(wide))
+
+
+def _away(number: float) -> int:
+    """The nearest whole number, ties away from zero."""
+    return math.trunc(number + math.copysign(0.5, number))
 
 
 def _accumulated(c: Call, a: Value, b: Value, addend: Value) -> Value:
@@ -197,8 +210,7 @@ def det(c: Call, x: Value) -> Value:
     c.require("square", x.rank > 1 and x.shape[-1] == x.shape[-2])
     batch, m = x.shape[:-2], x.shape[-1]
     if not m:
-        c.open("empty")
-        return c.constant(1.0, x.type).broadcast(*batch)
+        return c.constant(1.0 if c.open("empty") == "one" else 0.0, x.type).broadcast(*batch)
     rows = x.reshape(math.prod(batch), m, m)
     minors = rows[:, 0, :].reshape(-1, m) if math.prod(batch) else rows.reshape(0, m)
     for r in range(1, m):  # of the first r + 1 rows, for each choice of r + 1 columns
@@ -253,3 +265,8 @@ def _diagonal(x: Value, first: int, second: int) -> Value:
     flat = x.transpose(*rest, first, second).reshape(*(x.shape[i] for i in rest), n * n)
     line = flat.take(np.arange(n) * (n + 1), len(rest))
     return line.transpose(*range(first), len(rest), *range(first, len(rest)))
+
+
+def evens(blank: Blank, draw: Draw) -> Array:
+    """Small even numbers, whose halves are whole."""
+    return 2 * (draw.below(6, blank.size) if blank.type.kind == "unsigned" else draw.between(-5, 5, blank.size))

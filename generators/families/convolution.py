@@ -133,22 +133,28 @@ def conv_transpose(c: Call, x: Value, w: Value, b: Value | None = None) -> Value
     spans = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True)]
     axes = list(zip(x.shape[2:], strides, spans, more, strict=True))
     whole = [step * (extent - 1) + span + extra for extent, step, span, extra in axes]
-    crops = _crops(c, whole, [extent * step for extent, step, *_ in axes])
+    crops = _crops(c, whole, x.shape[2:], spans)
     for at, (extent, step, span, extra) in enumerate(axes):
         shape, axis = x.shape, 2 + at
         x = x.reshape(*shape[: axis + 1], 1, *shape[axis + 1 :])
         x = x.pad(tuple((0, step - 1 if i == axis + 1 else 0) for i in range(x.rank)), 0)
         x = x.reshape(*shape[:axis], extent * step, *shape[axis + 1 :])
-        x = x.pad(tuple((span - 1, span - 1 + extra) if i == axis else (0, 0) for i in range(x.rank)), 0)
-        start, stop = crops[at][0], whole[at] - crops[at][1] + span - 1
+        more_before, more_after = (max(0, -crop) for crop in crops[at])
+        ends = span - 1 + more_before, span - 1 + extra + more_after
+        x = x.pad(tuple(ends if i == axis else (0, 0) for i in range(x.rank)), 0)
+        start = crops[at][0] + more_before
+        stop = more_before + whole[at] - crops[at][1] + span - 1
         x = x[(slice(None),) * axis + (slice(start, stop),)]
     w = w.reshape(groups, w.shape[0] // groups, w.shape[1], *kernel).transpose(0, 2, 1, *range(3, 3 + k))
     w = w.reshape(m, x.shape[1] // groups, *kernel).flip(tuple(range(2, 2 + k)))
     return _products(c, x, w, b, (1,) * k, dilations)
 
 
-def _crops(c: Call, whole: list[int], same: list[int]) -> list[tuple[int, int]]:
-    """The numbers of elements to crop before and after each spatial axis: from pads, or from a given output shape."""
+def _crops(c: Call, whole: list[int], extents: tuple[int, ...], spans: list[int]) -> list[tuple[int, int]]:
+    """The numbers of elements to crop before and after each spatial axis: from pads, or from a given output shape.
+
+    A negative one means as many zeros. `whole`: the extents without a crop.
+    """
     k, way, pads, wanted = len(whole), c.attr("auto_pad"), c.ints("pads"), c.ints("output_shape")
     c.require("auto-pad", way in ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"))
     c.require("not-both", pads is None or way == "NOTSET")
@@ -158,11 +164,25 @@ def _crops(c: Call, whole: list[int], same: list[int]) -> list[tuple[int, int]]:
         c.require("something-left", all(extent >= sum(sides) for extent, sides in zip(whole, crops, strict=True)))
         return crops
     c.require_if_stated("output-shape-length", wanted is None or len(wanted) == k)
-    if wanted is None and "same" not in c.clauses and any(step != 1 for step in c.ints("strides") or ()):
-        c.open("same-strided-early")
-    totals = [extent - goal for extent, goal in zip(whole, wanted or same, strict=True)]
+    strides = c.ints("strides") or (1,) * k
+    early = wanted is None and "same" not in c.clauses and any(step != 1 for step in strides)
+    totals = {
+        "times-stride": [a - n * step for a, n, step in zip(whole, extents, strides, strict=True)],
+        "as-unstrided": [span - 1 for span in spans],
+        "as-input": [a - n for a, n in zip(whole, extents, strict=True)],
+    }[c.open("same-strided-early") if early else "times-stride"]
+    if wanted is not None:
+        totals = [extent - goal for extent, goal in zip(whole, wanted, strict=True)]
     if min(totals) < 0:
-        c.open("larger")
+        way_out = c.open("larger")
+        if way_out == "as-much-as-there-is":
+            totals = [max(0, total) for total in totals]
+        elif way_out == "zeros-at-end" and max(totals) <= 0:
+            return [(0, total) for total in totals]
+        elif way_out == "zeros-truncated":
+            return [
+                (int(t / 2), t - int(t / 2)) if way == "SAME_UPPER" else (t - int(t / 2), int(t / 2)) for t in totals
+            ]
     first_more = way != "SAME_UPPER"
     if wanted is not None and any(total % 2 for total in totals) and c.silent("odd-padding-early"):
         first_more = first_more == (c.open("odd-padding-early") == "as-later")
@@ -184,11 +204,13 @@ def framing(
     c.require("not-both", pads is None)
     if way == "VALID":
         return ((0, 0),) * k
-    if any(step != 1 for step in strides) and "same" not in c.clauses:
-        c.open("same-strided-early")
+    early = any(step != 1 for step in strides) and "same" not in c.clauses
+    size_of = c.open("same-strided-early") if early else "ceil"
     sides = []
     for extent, size, step, dilation in zip(extents, kernel, strides, dilations, strict=True):
-        whole = max(0, (-(-extent // step) - 1) * step + (size - 1) * dilation + 1 - extent)
+        reach = (size - 1) * dilation
+        goal = extent if size_of == "as-input" else -(-extent // step)
+        whole = reach if size_of == "as-unstrided" else max(0, (goal - 1) * step + reach + 1 - extent)
         small, large = whole // 2, whole - whole // 2
         sides.append((small, large) if way == "SAME_UPPER" else (large, small))
     return tuple(sides)

@@ -40,8 +40,9 @@ def non_max_suppression(
     c.require("threshold-range", 0 <= threshold <= 1)
     floor = None if least is None else float(c.known("score_threshold").reshape(()))
     corners, marks = [[_corners(c, box) for box in batch] for batch in c.known("boxes")], c.known("scores")
+    flat = Fraction(0)
     if any(bottom <= top or right <= left for batch in corners for top, left, bottom, right in batch):
-        c.open("no-area")
+        flat = Fraction(2 if c.open("no-area") == "suppressed" else 0)
     rows = []
     for batch, group in np.ndindex(*marks.shape[:2]):
         mine = marks[batch, group]
@@ -49,7 +50,7 @@ def non_max_suppression(
         later = -1 if len({mine[box] for box in wanted}) < len(wanted) and c.open("score-ties") == "higher-index" else 1
         kept: list[int] = []
         for box in sorted(wanted, key=lambda box: (-mine[box], later * box)):
-            near = (_overlap(corners[batch][box], corners[batch][one]) for one in kept)
+            near = (_overlap(corners[batch][box], corners[batch][one], flat) for one in kept)
             if len(kept) < limit and not any(part > threshold for part in near):
                 kept.append(box)
         rows += [(batch, group, box) for box in kept]
@@ -65,13 +66,13 @@ def _corners(c: Call, box: Array) -> tuple[Fraction, Fraction, Fraction, Fractio
     return min(a, d), min(b, e), max(a, d), max(b, e)
 
 
-def _overlap(one: tuple[Fraction, ...], other: tuple[Fraction, ...]) -> Fraction:
-    """Intersection over union."""
+def _overlap(one: tuple[Fraction, ...], other: tuple[Fraction, ...], flat: Fraction) -> Fraction:
+    """Intersection over union; `flat` for two boxes without an area."""
     height = min(one[2], other[2]) - max(one[0], other[0])
     width = min(one[3], other[3]) - max(one[1], other[1])
     shared = max(height, Fraction(0)) * max(width, Fraction(0))
     whole = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other)) - shared
-    return shared / whole if whole else Fraction(0)
+    return shared / whole if whole else flat
 
 
 def separate(drawing: Drawing) -> Array:
@@ -163,16 +164,20 @@ def roi_align(c: Call, x: Value, rois: Value, batch_indices: Value) -> Value:
     for image, row in zip(images.tolist(), c.known(rois), strict=True):
         x1, y1, x2, y2 = (Fraction(float(v)) * scale - shift for v in row)
         lines: list[list[list[Fraction]]] = []
+        free = False
         for low, high, size, extent in zip((y1, x1), (y2, x2), sizes, x.shape[2:], strict=True):
             if high - low < 1:
                 c.open("small")
+                free = True
             count = ratio or max(1, math.ceil((high - low) / size))
             step = (high - low) / (size * count)
             places = [low + step * (i + Fraction(1, 2)) for i in range(size * count)]
             if min(places) < 0 or max(places) > extent - 1 or any(p.denominator & (p.denominator - 1) for p in places):
                 c.open("outside")
+                free = True
             lines.append([places[i * count : (i + 1) * count] for i in range(size)])
-        found.append(_sampled(c, x[image], lines))
+        y = _sampled(c, x[image], lines)
+        found.append(y.undefined(c.constant(free, "bool").broadcast(*y.shape)) if free else y)
     if not found:
         return c.constant(0.0, x.type).broadcast(0, x.shape[1], *sizes)
     return found[0].stack(*found[1:])

@@ -108,11 +108,9 @@ def slice_(c: Call, data: Value, *_: Value | None) -> Value:
     if any(a < 0 for a in axes) and "axes-negative" not in c.clauses:
         c.open("axes-negative-early")
     if 0 in steps:
-        if "step-zero" not in c.clauses:
-            c.open("step-zero-early")
-        c.require("step-zero", False)
+        c.require("step-zero" if "step-zero" in c.clauses else "step-zero-early", False)
     if len({a % data.rank for a in axes}) < len(axes):
-        c.open("axes-repeated")
+        c.require("axes-distinct" if "axes-distinct" in c.clauses else "axes-distinct-early", False)
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         data = data.take(np.arange(data.shape[axis])[slice(start, end, step)], axis)
     return data
@@ -134,7 +132,7 @@ def pad(c: Call, data: Value, *ports: Value | None) -> Value:
     c.require("pads-length", len(pads) == 2 * len(axes))
     c.require_if_stated("axes-range", all(-data.rank <= a < data.rank for a in axes))
     if len({a % data.rank for a in axes}) < len(axes):
-        c.open("axes-repeated")
+        c.require("axes-distinct", False)
     if min(pads, default=0) < 0 and "negative" not in c.clauses:
         c.open("negative-early")
     value = _padding(c, data, ports[1] if len(ports) > 1 else None)
@@ -181,8 +179,7 @@ def _places(c: Call, mode: str, extent: int, before: int, after: int) -> Array:
         places, extent = places - first, last - first
     else:
         first = 0
-    if extent <= 0:
-        c.open("nothing-to-copy")
+    c.require("something-to-copy", extent > 0)
     if mode == "edge":
         return first + places.clip(0, extent - 1)
     if mode == "wrap":
@@ -199,8 +196,9 @@ def non_zero(c: Call, x: Value) -> Value:
     """
     known = c.read("X")
     if x.type == "string":
-        c.open("text-zero")
-        return c.constant(np.argwhere(known != "").T.astype(np.int64).reshape(x.rank, -1), "int64")
+        zero = {"empty-is-zero": "", "zero-digit-is-zero": "0"}.get(c.open("text-zero"))
+        kept = np.argwhere(known != zero) if zero is not None else np.argwhere(np.ones(known.shape, bool))
+        return c.constant(kept.T.astype(np.int64).reshape(x.rank, -1), "int64")
     places = np.argwhere(known != np.zeros((), known.dtype))
     return c.constant(places.T.astype(np.int64).reshape(x.rank, len(places)), "int64")
 

@@ -30,7 +30,7 @@ def reshape(c: Call, data: Value, shape: Value | None = None) -> Value:
         c.open("shape-rank")
     wanted = c.ints("shape")
     if wanted is None:
-        c.open("shape-absent")
+        c.require("shape-given", False)
     wanted, allow = wanted or (), c.attr("allowzero", 0)
     if allow not in (0, 1):
         allow = c.open("allowzero-other") == "as-one"
@@ -42,8 +42,7 @@ def reshape(c: Call, data: Value, shape: Value | None = None) -> Value:
     extents = [data.shape[i] if extent == 0 and not allow else extent for i, extent in enumerate(wanted)]
     if -1 in extents:
         others = math.prod(extent for extent in extents if extent != -1)
-        if others == 0:
-            c.open("infer-nothing")
+        c.require("infer-some", others > 0)
         extents[extents.index(-1)] = data.size // others
     c.require("elements", math.prod(extents) == data.size)
     return data.reshape(*extents)
@@ -98,7 +97,8 @@ def _axes(c: Call, port: Value | None, rank: int) -> set[int] | None:
     c.require("axes-range", all(-rank <= axis < rank for axis in axes))
     places = {axis % rank for axis in axes}
     if len(places) < len(axes):
-        c.require("axes-distinct", "axes-distinct" not in c.clauses)
+        for clause in ("axes-distinct", "axes-distinct-early"):
+            c.require_if_stated(clause, False)
         c.open("axes-repeated")
     return places
 
@@ -140,8 +140,7 @@ def _tile_early(c: Call, data: Value, tiles: Value, axis: Value) -> Value:
     if tiles.rank or axis.rank:
         c.open("number-rank")
     times, place = (float(c.known(name).reshape(())) for name in ("tiles", "axis"))
-    if not (times.is_integer() and place.is_integer()):
-        c.open("number-fraction")
+    c.require("whole-number", times.is_integer() and place.is_integer())
     if place < 0:
         c.open("axis-negative")
     c.require("axis-range", -data.rank <= place < data.rank)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ...cases.elements import Array
@@ -53,11 +55,13 @@ def _loss(c: Call, y: Value, target: Value, weight: Value | None) -> Value:
         return loss.sum(keep=False)
     counts = ignored is None or c.open("mean-of-ignored", ignored) == "all"
     if factors is None and counts:
-        none = c.constant(not loss.size, "bool")
-        return loss.mean(keep=False).undefined(none, "nothing-applied")
+        if not loss.size:
+            return zero if c.open("nothing-applied") == "zero" else c.constant(math.nan, y.type)
+        return loss.mean(keep=False)
     applied = c.constant(1.0, y.type).broadcast(*target.shape) if factors is None else factors
     total = applied.where(inside if counts or ignored is None else ~ignored, zero).sum(keep=False)
-    return (loss.sum(keep=False) / total).undefined(total.equal(0), "nothing-applied")
+    mean, none = loss.sum(keep=False) / total, total.equal(0)
+    return zero.where(none, mean) if c.open("nothing-applied", none) == "zero" else mean
 
 
 def ignoring(drawing: Drawing) -> Array:

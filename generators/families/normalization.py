@@ -186,7 +186,7 @@ def batch_normalization(
     inputs are of a wider type than x, it is open whether they are first converted to x's.
     Source: ONNX BatchNormalization-1 to 15.
     """
-    training = _training(c)
+    training = _training(c, x)
     whole = x.reshape(-1, 1) if x.rank == 1 and "rank-1" in c.clauses else x
     c.require_if_stated("rank", whole.rank > 1)
     spatial = c.attr("spatial", 1) != 0
@@ -210,12 +210,17 @@ def batch_normalization(
     off = wide - current
     spread = (off * off).mean(axes)
     y = _normal(c, whole, current, spread, scale, b, epsilon).reshape(*x.shape)
+    if "training-mode" not in c.clauses:
+        if sum(map(c.wants, c.output_types)) > 1:
+            c.open("training-early")
+        free = mean.undefined(c.constant(True, "bool").broadcast(*mean.shape))
+        return y, free, free, free, free
     keep = c.float32("momentum")
     running = (old * keep + new.reshape(*own) * (1 - keep) for old, new in ((mean, current), (variance, spread)))
     return (y, *(one.store(given[1]) for one in running))
 
 
-def _training(c: Call) -> bool:
+def _training(c: Call, x: Value) -> bool:
     """Whether the call trains: by training_mode from version 14 on, by the number of outputs and is_test before."""
     wanted = sum(c.wants(port) for port in c.output_types)
     if "training-mode" in c.clauses:
@@ -226,8 +231,7 @@ def _training(c: Call) -> bool:
         return training
     if c.attr("is_test", 1) != 0 and wanted == 1:
         return False
-    c.open("training-early" if wanted > 1 else "mode-early")
-    return False
+    return wanted > 1 or (x.size > 0 and c.open("mode-early") == "batch")
 
 
 def _normal(c: Call, x: Value, mean: Value, variance: Value, scale: Value, b: Value, epsilon: float) -> Value:

@@ -72,7 +72,7 @@ def max_pool(c: Call, x: Value) -> tuple[Value, Value | None]:
     y, way = _largest(c, seen, (_ELEMENTS,))
     none = c.constant(~grid.present.any(0), "bool")
     if not grid.present.any(0).all():
-        y = y.undefined(none, "nothing")
+        y = _of_nothing(c, y, none)
     if not c.wants("Indices"):
         return y, None
     top = y.reshape(*y.shape[:2], 1, *y.shape[2:])
@@ -131,7 +131,7 @@ def global_max_pool(c: Call, x: Value) -> Value:
     x: [N, C, spatial...]; result: [N, C, 1...]. Source: ONNX GlobalMaxPool-1 and 22.
     """
     axes = _spatial(c, x)
-    return _largest(c, x, axes)[0].reshape(*x.shape[:2], *(1 for _ in axes))
+    return _unless_empty(c, x, _largest(c, x, axes)[0].reshape(*x.shape[:2], *(1 for _ in axes)))
 
 
 def global_average_pool(c: Call, x: Value) -> Value:
@@ -139,7 +139,7 @@ def global_average_pool(c: Call, x: Value) -> Value:
 
     x: [N, C, spatial...]; result: [N, C, 1...]. Source: ONNX GlobalAveragePool-1 and 22.
     """
-    return x.mean(_spatial(c, x))
+    return _unless_empty(c, x, x.mean(_spatial(c, x)))
 
 
 def global_lp_pool(c: Call, x: Value) -> Value:
@@ -148,7 +148,7 @@ def global_lp_pool(c: Call, x: Value) -> Value:
     x: [N, C, spatial...]; result: [N, C, 1...], which may always have rank 4 in version 1. Source: ONNX GlobalLpPool-1
     to 22.
     """
-    y = _norm(c, x, _spatial(c, x))
+    y = _unless_empty(c, x, _norm(c, x, _spatial(c, x)))
     return y.reshape(*x.shape[:2], 1, 1) if x.rank != 4 and c.answer("rank-early", "same") == "four" else y
 
 
@@ -230,9 +230,22 @@ def col2im(c: Call, x: Value, *_: Value) -> Value:
 def _spatial(c: Call, x: Value) -> tuple[int, ...]:
     """All axes except for batch and channels."""
     c.require("rank", x.rank >= 3)
-    if 0 in x.shape[2:] and 0 not in x.shape[:2]:
-        c.open("nothing")
     return tuple(range(2, x.rank))
+
+
+def _unless_empty(c: Call, x: Value, y: Value) -> Value:
+    """The channels' results, or what a channel without elements gives."""
+    return _of_nothing(c, y) if 0 in x.shape[2:] and y.size else y
+
+
+def _of_nothing(c: Call, y: Value, where: Value | None = None) -> Value:
+    """Y, with one of the numbers that no elements may give: everywhere, or under a mask."""
+    own, taken = element_type(y.type), c.open("nothing", where)
+    numbers: dict[str, float] = {"zero": 0, "lowest": own.smallest} if own.is_integer else {}
+    if not numbers:
+        numbers = {"zero": 0.0, "lowest": -math.inf, "last-finite": -own.float_format.largest, "not-a-number": math.nan}
+    number = c.constant(numbers.get(taken, numbers["zero"]), y.type)
+    return number.broadcast(*y.shape) if where is None else number.where(where, y)
 
 
 def _largest(c: Call, x: Value, axes: tuple[int, ...]) -> tuple[Value, str]:
@@ -264,7 +277,7 @@ def _grid(c: Call, x: Value) -> _Grid:
     extents = x.shape[2:]
     kernel, strides, dilations, k = c.ints("kernel_shape"), c.ints("strides"), c.ints("dilations"), len(extents)
     if kernel is None:
-        c.answer("kernel-missing", "ones")
+        c.require("kernel-given", False)
     if strides is None:
         c.answer("strides-early", "ones")
     if dilations is None:
@@ -312,8 +325,13 @@ def _counts(
             return pads, tuple(counts)
         ignored = "last-window" in c.clauses or c.open("last-window-early") == "ignored"
         return pads, tuple(kept if ignored else counts)
-    if way != "VALID" and any(_whole(*row) < 0 for row in zip(counts, strides, spans, extents, strict=True)):
-        c.open("same-negative")
+    beyond = [_whole(*row) for row in zip(counts, strides, spans, extents, strict=True)]
+    if way != "VALID" and min(beyond) < 0:
+        crops = c.open("same-negative")
+        if crops != "none":
+            halves = [int(w / 2) if crops == "crops-truncated" else w // 2 for w in beyond]
+            split = zip(halves, beyond, strict=True)
+            pads = tuple((half, w - half) if way == "SAME_UPPER" else (w - half, half) for half, w in split)
     if not up and c.silent("auto-pad-floor"):
         steps = zip(extents, spans, strides, strict=True)
         down = [(extent if way != "VALID" else extent - span + 1) // step for extent, span, step in steps]

@@ -20,7 +20,8 @@ def quantize_linear(c: Call, x: Value, scale: Value, zero: Value | None = None) 
     if c.attr("output_dtype", 0) != 0 and zero is not None:
         c.require("output-types-agree", c.types["y_zero_point"] == c.output_types["y"])
     scale, zero = _spread(c, x, scale), None if zero is None else _spread(c, x, zero)
-    c.open("scale-not-positive", ~(scale > 0))
+    c.require("scale-not-zero", ~scale.equal(0))
+    c.open("scale-negative", scale < 0)
     to = element_type(str(c.output_types["y"]))
     precision = _precision(c)
     if precision == "int32":
@@ -29,8 +30,7 @@ def quantize_linear(c: Call, x: Value, scale: Value, zero: Value | None = None) 
         quotient = quotient if to.is_integer else quotient.cast("float32")
     else:
         quotient = _quotient(c, x, scale, precision)
-    y = coded(quotient, zero, to, saturate=to.bits < 8 or bool(c.attr("saturate", 1)))
-    return y.undefined(~(scale > 0), "scale-not-positive")
+    return coded(quotient, zero, to, saturate=to.bits < 8 or bool(c.attr("saturate", 1)))
 
 
 def coded(quotient: Value, zero: Value | None, to: ElementType, *, saturate: bool = True) -> Value:
@@ -64,10 +64,9 @@ def dequantize_linear(c: Call, x: Value, scale: Value, zero: Value | None = None
     """
     c.require("zero-point-shape", zero is None or zero.shape == scale.shape)
     scale, zero = _spread(c, x, scale), None if zero is None else _spread(c, x, zero)
-    y = _numbers(c, x, scale, zero)
-    if x.type != "int32" or zero is None:
-        return y
-    return y.undefined(~zero.equal(0), "int32-zero-point")
+    if x.type == "int32" and zero is not None and c.open("int32-zero-point", ~zero.equal(0)) == "ignored":
+        zero = None
+    return _numbers(c, x, scale, zero)
 
 
 def _numbers(c: Call, x: Value, scale: Value, zero: Value | None) -> Value:

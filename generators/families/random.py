@@ -25,9 +25,7 @@ def normal(c: Call, like: Value | None = None) -> Value:
     shape, type_ = _drawn(c, like)
     mean, scale = c.float32("mean"), c.float32("scale")
     drawn = c.constant(mean, type_).broadcast(*shape)
-    if scale < 0:
-        c.open("scale-negative")
-        return drawn
+    c.require("scale-range", scale >= 0)
     _seeded(c, math.prod(shape))
     if scale == 0:
         return drawn
@@ -46,9 +44,7 @@ def uniform(c: Call, like: Value | None = None) -> Value:
     low, high = c.float32("low"), c.float32("high")
     half = (high - low) / 2
     middle, upper = (c.constant(v, type_).broadcast(*shape) for v in (low + half, high))
-    if low > high:
-        c.open("reversed")
-        return upper
+    c.require("bounds", low <= high)
     _seeded(c, math.prod(shape))
     if half == 0:
         return upper
@@ -100,11 +96,11 @@ def multinomial(c: Call, logits: Value) -> Value:
     c.require("rank-2", logits.rank == 2)
     size, type_ = int(c.attr("sample_size")), c.output_types["output"]
     assert type_ is not None
-    if size < 1:
-        c.open("no-samples")
+    c.require("sample-size-range", size >= 0)
     (batch, classes), known = logits.shape, c.known("input").astype(np.float64)
-    if not classes or not np.isfinite(known.max(axis=1)).all():
-        c.open("no-distribution")
+    c.require("distribution", bool(classes and np.isfinite(known.max(axis=1)).all()))
+    if not size:
+        c.open("no-samples")
         return c.constant(0, type_).broadcast(batch, size)
     wide = logits.cast("float64")
     largest = wide.max(1)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...cases.elements import Array, element_type
 from ..arithmetic.tape import Call, Value
-from ..fills import Drawing
+from ..fills import Blank, Draw, Drawing
 from . import Shaping
 
 States: TypeAlias = tuple[Value, ...]
@@ -333,6 +333,11 @@ def _known_functions() -> dict[str, tuple[tuple[float | None, float | None], Cal
 
 _UNLISTED = ("Affine", "ScaledTanh")
 """Functions whose numbers have no default; the others have the defaults of the ONNX operators with their names."""
+
+
+def quarters(blank: Blank, draw: Draw) -> Array:
+    """Multiples of 1/4 in [-1, 1], whose sums of products are exact, and which saturate no state."""
+    return draw.between(-4, 4, blank.size) / 4.0
 
 
 def full(drawing: Drawing) -> Array:

@@ -123,8 +123,9 @@ def _reduced(c: Call, x: Value, axes: Value | None, formula: Formula) -> Value:
     """Reduce over the version's axes. If there is nothing to reduce, the version may be silent."""
     over, keep = reduced_axes(c, x, axes)
     y = formula(x, over, keep)
-    if y.size and not all(x.shape[a] for a in over):
-        c.answer("nothing-unsaid", "as-said")
+    nothing = y.size and not all(x.shape[a] for a in over)
+    if nothing and c.answer("nothing-unsaid", "identity") == "not-a-number" and y.kind == "real":
+        return c.constant(math.nan, y.type).broadcast(*y.shape)
     return y
 
 
@@ -143,7 +144,8 @@ def _extreme(c: Call, data: Value, axes: Value | None, *, largest: bool) -> Valu
         reduce = x.max if largest else x.min
         found: Value = reduce(over, keep=keep)
         if not all(x.shape[a] for a in over):
-            return c.constant(_end(data.type, largest=largest), x.type).broadcast(*found.shape)
+            finite = found.size > 0 and c.answer("nothing-unsaid", "identity") == "last-finite"
+            return c.constant(_end(data.type, largest=largest, finite=finite), x.type).broadcast(*found.shape)
         if x.kind != "real":
             return found
         skipped: Value = reduce(over, keep=keep, nan="ignore")
@@ -172,15 +174,14 @@ def place_of_smallest(c: Call, data: Value) -> Value:
 def _place(c: Call, data: Value, *, largest: bool) -> Value:
     axis, keep, late = c.attr("axis"), _keeps(c), c.attr("select_last_index", 0)
     if not -data.rank <= axis < data.rank:
-        _settle(c, "axis-range", "axis-range-early")
+        c.require("axis-range" if "axis-range" in c.clauses else "axis-exists", False)
     elif axis < 0:
         c.answer("axis-negative-early", "from-the-end")
     c.require_if_stated("not-empty", data.size > 0)
     axis %= data.rank
     late = bool(late) if late in (0, 1) else c.open("last-other") == "as-one"
     kept = [d for a, d in enumerate(data.shape) if a != axis]
-    if not data.shape[axis] and all(kept):
-        c.open("nothing")
+    c.require("some-place", data.shape[axis] > 0 or not all(kept))
     found = _found(c, data, axis, largest=largest, late=late, keep=keep)
     return found if keep else found.reshape(*kept)
 
@@ -245,14 +246,15 @@ def _course(c: Call, x: Value, axis: Value) -> tuple[int, bool, bool]:
     return along % x.rank, exclusive, reverse
 
 
-def _end(type_: str, *, largest: bool) -> float:
+def _end(type_: str, *, largest: bool, finite: bool = False) -> float:
     """Return the largest of no elements: the lower end of a type; or the smallest: its upper end."""
     own = element_type(type_)
     if own.kind == "bool":
         return 0 if largest else 1
     if own.is_integer:
         return own.smallest if largest else own.largest
-    return -math.inf if largest else math.inf
+    end = own.float_format.largest if finite else math.inf
+    return -end if largest else end
 
 
 def reduced_axes(c: Call, data: Value, axes: Value | None) -> tuple[tuple[int, ...], bool]:
@@ -271,7 +273,7 @@ def _listed(c: Call, rank: int, listed: tuple[int, ...], axes: Value | None) -> 
     """Return the axes of a list; at most one of its silences is open."""
     c.require_if_stated("axes-rank", axes is None or axes.rank < 2)
     if not all(-rank <= a < rank for a in listed):
-        _settle(c, "axes-range", "axes-range-early")
+        c.require("axes-range" if "axes-range" in c.clauses else "axes-exist", False)
     over = tuple(sorted({a % rank for a in listed}))
     scalar = axes is not None and axes.rank == 0
     if len(over) < len(listed):
@@ -327,6 +329,14 @@ def near_one(blank: Blank, draw: Draw) -> Array:
     """Full significands around 1, so that long products stay in range."""
     p = blank.type.float_format.precision
     return np.ldexp(draw.between(3 << (p - 2), (5 << (p - 2)) - 1, blank.size).astype(np.float64), -p)
+
+
+def small_squares(blank: Blank, draw: Draw) -> Array:
+    """Full significands whose squares are just below the normal range; a sum of few is within it."""
+    form = blank.type.float_format
+    low, high = (math.isqrt(1 << (2 * form.precision - 2 - power)) for power in (1, 0))
+    significand = draw.between(low + 1, high - 1, blank.size)
+    return np.ldexp(significand.astype(np.float64), form.emin // 2 - form.precision + 1)
 
 
 def tens(blank: Blank, draw: Draw) -> Array:

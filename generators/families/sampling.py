@@ -43,8 +43,9 @@ def _evenly(c: Call, n: int, type_: str) -> Value:
     places, two = c.constant(np.arange(n), type_), c.constant(2.0, type_)
     spread = places * (two / max(n - 1, 1)) - 1.0
     if c.attr("align_corners") == 1:
-        if n == 1 and c.open("one-corner") == "center":
-            return places
+        if n == 1:
+            corner = {"start": -1.0, "center": 0.0, "end": 1.0}.get(c.open("one-corner"), math.nan)
+            return c.constant(corner, type_).reshape(1)
         return spread
     step = two / max(n, 1)
     inward = spread * (c.constant(n - 1, type_) / max(n, 1)) if n > 1 else places
@@ -84,7 +85,7 @@ def grid_sample(c: Call, x: Value, grid: Value) -> Value:
         forms, tie = [y.cast(x.type)], np.zeros((), bool)
     beyond, vague = (np.any(mask, axis=-1)[:, np.newaxis] for mask in (np.abs(given) > 1, ~finite))
     if padding == "zeros" and beyond.any() and c.open("zeros-where") == "places":
-        forms = [y.where(c.constant(~beyond, "bool"), _zero(c, x)) for y in forms]
+        forms = [_zeroed(c, y, beyond) for y in forms]
     if not vague.any():
         return c.one_of(forms, tie)
     return forms[0].undefined(c.constant(vague, "bool"), "not-finite").undefined(c.constant(tie & ~vague, "bool"))
@@ -249,14 +250,15 @@ def _read(c: Call, x: Value, elements: Sequence[Array]) -> Value:
         index = index * extent + place.clip(0)
     seen = x.transpose(1, 0, *range(2, x.rank)).reshape(x.shape[1], -1).take(index, 1)
     outside = reduce(np.logical_or, (place < 0 for place in places))
-    return seen.where(c.constant(~outside, "bool"), _zero(c, x)) if outside.any() else seen
+    return _zeroed(c, seen, outside) if outside.any() else seen
 
 
-def _zero(c: Call, x: Value) -> Value:
-    """The zero of x's type."""
-    if x.kind == "text":
-        c.open("zero-text")
-    return c.constant("" if x.kind == "text" else False if x.kind == "bool" else 0, x.type)
+def _zeroed(c: Call, seen: Value, outside: Array) -> Value:
+    """The elements, with zero under a mask; the zero of text is open."""
+    text = seen.kind == "text"
+    zero = c.constant("" if text else False if seen.kind == "bool" else 0, seen.type)
+    y = seen.where(c.constant(~outside, "bool"), zero)
+    return y.undefined(c.constant(outside, "bool")) if text and c.open("zero-text") != "empty" else y
 
 
 def deform_conv(c: Call, x: Value, w: Value, offset: Value, b: Value | None = None, mask: Value | None = None) -> Value:

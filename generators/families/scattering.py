@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -87,9 +88,7 @@ def _flat(data: Value, places: Array) -> Array:
 def _from_front(c: Call, index: Array, extent: int | Array) -> Array:
     """Indices counted from the front; one out of range is invalid, or open."""
     inside = ((index < extent) & (index >= -np.asarray(extent))).all()
-    if not inside and "index-range" not in c.clauses:
-        c.open("index-range-early")
-    c.require_if_stated("index-range", bool(inside))
+    c.require("index-range" if "index-range" in c.clauses else "index-range-early", bool(inside))
     if (index < 0).any() and "index-negative" not in c.clauses:
         c.open("index-negative-early")
     return np.where(index < 0, index + extent, index)
@@ -103,16 +102,26 @@ def _written(c: Call, data: Value, places: Array, updates: Value) -> Value:
     repeated = np.bincount(places, minlength=data.size).reshape(data.shape) > 1
     if how == "none":
         taken = c.open("repeated") if repeated.any() else "last"
-        y = _combined(data, places, updates, lambda lines: lines.slice(1 if taken == "first" else -1))
-        return y.undefined(c.constant(repeated, "bool")) if taken == "unspecified" else y
+        if taken == "unspecified":  # any of the updates
+            most = int(np.bincount(places).max())
+            by_turn = (partial(_nth, n) for n in range(1, most + 1))
+            return c.one_of([_combined(data, places, updates, nth) for nth in by_turn], repeated)
+        return _combined(data, places, updates, lambda lines: lines.slice(1 if taken == "first" else -1))
+    target = c.constant(np.bincount(places, minlength=data.size).reshape(data.shape) > 0, "bool")
     if data.kind in ("bool", "text") or (data.kind == "complex" and how in ("max", "min")):
         c.open("no-numbers")
+        return data.undefined(target)
     if data.kind == "complex":
-        return _of_complex(c, data, places, how)
+        return _of_complex(c, data, places, how, target)
     return _combined(data, places, updates, lambda lines: _reduced(c, lines, how))
 
 
-def _of_complex(c: Call, data: Value, places: Array, how: str) -> Value:
+def _nth(n: int, lines: Value) -> Value:
+    """The nth of the updates, or the last one."""
+    return lines.slice(min(n, lines.shape[0] - 1))
+
+
+def _of_complex(c: Call, data: Value, places: Array, how: str, target: Value) -> Value:
     """Complex sums or products: only of small whole numbers, which are exact in any order."""
     found, updates = (c.known(name).astype(np.complex128).reshape(-1) for name in ("data", "updates"))
     most = np.abs(found)
@@ -121,6 +130,7 @@ def _of_complex(c: Call, data: Value, places: Array, how: str) -> Value:
     parts = np.concatenate([updates, found]).view(np.float64)
     if not np.array_equal(parts, np.rint(parts)) or (most >= _EXACT).any():
         c.open("complex-rounding")
+        return data.undefined(target)
     return c.constant(found.reshape(data.shape), data.type)
 
 

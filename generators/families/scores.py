@@ -111,7 +111,7 @@ def svm_classifier(c: Call, x: Value) -> tuple[Value, Value]:
     found = _voted(c, decisions, pairs, names)
     free = decisions.of(0.0).equal(0.0)
     if c.attr("prob_a"):
-        found, half = _unless_probable(c, decisions, found), decisions.of(0.5)
+        found, half = _unless_probable(c, decisions, found, names), decisions.of(0.5)
         return found, half.either(half.of(1.0)).broadcast(x.shape[0], classes)
     if c.open("raw-scores") == "one-per-pair":
         return found, transformed(c, decisions)
@@ -176,7 +176,8 @@ def _best(c: Call, scores: Value, y: Value, names: Sequence[object], voted: Valu
             y = alone
     tied = y.equal(y.max(1)).cast("int64").sum(1, keep=False) > 1
     lost = y.isnan().cast("int64").sum(1, keep=False) > 0
-    return label(c, y.argmax(1, keep=False, late=c.open("ties", tied) == "last"), names).undefined(lost)
+    found = label(c, y.argmax(1, keep=False, late=c.open("ties", tied) == "last"), names)
+    return _any_label(c, found, names, lost) if c.attr("post_transform") == "PROBIT" else found.undefined(lost)
 
 
 def _of_one(c: Call, scores: Value, names: Sequence[object]) -> tuple[Value, Value]:
@@ -197,6 +198,14 @@ def label(c: Call, places: Value, names: Sequence[object]) -> Value:
     for place, name in enumerate(names[1:], 1):
         found = c.constant(np.array(name, dtype), type_).where(places.equal(place), found)
     return found
+
+
+def _any_label(c: Call, found: Value, names: Sequence[object], where: Value) -> Value:
+    """The labels; under a mask any label of the list."""
+    dtype = object if found.type == "string" else np.int64
+    forms = [c.constant(np.array(name, dtype), found.type).broadcast(*found.shape) for name in names]
+    c.check("one-of", ["Y"], forms)
+    return found.undefined(where)
 
 
 def transformed(c: Call, x: Value) -> Value:
@@ -293,14 +302,14 @@ def _voted(c: Call, decisions: Value, pairs: list[tuple[int, int]], names: Seque
     return label(c, votes.argmax(1, keep=False), names).undefined(tied | even)
 
 
-def _unless_probable(c: Call, decisions: Value, found: Value) -> Value:
+def _unless_probable(c: Call, decisions: Value, found: Value, names: Sequence[object]) -> Value:
     """The label; open if probabilities may give another one: with two classes, Platt's; with more, always."""
     if decisions.shape[1] > 1:
-        return found.undefined(found.equal(found))
+        return _any_label(c, found, names, found.equal(found))
     a, b = (np.float32(c.attr(name)[0]).item() for name in ("prob_a", "prob_b"))
     share = (decisions * a + b).reshape(decisions.shape[0])  # below zero, the first class is the more likely one
     decided = decisions.reshape(decisions.shape[0]) > 0.0
-    return found.undefined(decided ^ (share < 0.0))
+    return _any_label(c, found, names, decided ^ (share < 0.0))
 
 
 def probabilities(blank: Blank, draw: Draw) -> Array:

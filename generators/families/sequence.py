@@ -86,8 +86,7 @@ def concat(c: Call, items: list[Value]) -> Value:
     """
     c.require("axis-required", c.given("axis"))
     new, axis = c.attr("new_axis") != 0, c.attr("axis")
-    if not items:
-        c.open("no-items")
+    c.require("some-items", bool(items))
     rank = items[0].rank + new
     c.require("axis-range", -rank <= axis < rank)
     axis %= rank
@@ -99,8 +98,7 @@ def concat(c: Call, items: list[Value]) -> Value:
 
 def get_element(c: Call, value: Value | list[Value] | None) -> Value | list[Value] | None:
     """The content of an optional; a tensor or a sequence stays unchanged. Source: ONNX OptionalGetElement-15 to 28."""
-    if value is None:
-        c.open("empty")
+    c.require("not-empty", value is not None)
     return value
 
 

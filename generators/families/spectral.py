@@ -10,10 +10,10 @@ import gmpy2
 import numpy as np
 
 from ...cases.elements import Array
-from ..arithmetic.errors import format_of, kind_of
 from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
 from ..primitives import elementary
+from ..primitives.errors import format_of, kind_of
 
 _NEAR = 2.0**-20
 """How close to 1 a window's float32 elements below 1 may be: a cast may then give 1."""
@@ -57,8 +57,12 @@ def _window(c: Call, size: Value, parts: tuple[float, ...]) -> Value:
     type_, count = str(c.output_types["output"]), max(count, 0)
     turn = count if c.attr("periodic") else count - 1
     if count == 1 and not turn:
-        c.open("symmetric-one")
-        return c.constant(1, type_).reshape(1)
+        taken = c.open("symmetric-one")
+        if taken != "start":
+            found = c.constant(1, type_).reshape(1)
+            lost = c.constant(math.nan, type_) if found.kind == "real" else found.undefined(found.equal(1))
+            return found if taken == "one" else lost.reshape(1)
+        turn = 1
     if not count:
         return c.constant(np.zeros(0), type_)
     if kind_of(type_) == "int":
@@ -94,8 +98,7 @@ def mel_weight_matrix(c: Call, bands: Value, length: Value, rate: Value, low: Va
     edges = {"lower_edge_hertz": low, "upper_edge_hertz": high}
     count, n, hertz = (_number(c, name, value) for name, value in ports.items())
     bottom, top = (float(_scalar(c, name, value)) for name, value in edges.items())
-    if min(count, n, hertz) <= 0 or not 0 <= bottom < top <= hertz / 2:
-        c.open("range")
+    c.require("range", min(count, n, hertz) > 0 and 0 <= bottom < top <= hertz / 2)
     way, type_ = c.open("triangles"), str(c.output_types["output"])
     with gmpy2.context(precision=200):
         first, last = (gmpy2.log10(1 + gmpy2.mpfr(f) / 700) for f in (bottom, top))

@@ -33,7 +33,7 @@ def split(c: Call, x: Value) -> tuple[Value, Value]:
     """
     texts, delimiter, most = c.known("X"), c.attr("delimiter") or None, c.attr("maxsplit")
     if most is not None and most < 0:
-        c.open("maxsplit-negative")
+        most = -1 if c.open("maxsplit-negative") == "all" else 0
     blank = " \t\n\r\v\f"
     others = "".join(sorted({letter for text in texts.flat for letter in text if letter.isspace()} - set(blank)))
     if delimiter is None and others and c.open("unicode-space") == "splits":

@@ -13,10 +13,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ...cases.elements import Array, FloatFormat, element_type
-from ..arithmetic.errors import format_of, kind_of, limits, lowest_of
 from ..arithmetic.graph import Graph, Node
-from ..arithmetic.native import Deviation
 from ..primitives.conversions import rounded_to
+from ..primitives.errors import format_of, kind_of, limits, lowest_of
+from ..primitives.machine import Deviation
 
 Derived: TypeAlias = "Deviation | None"
 Change: TypeAlias = Callable[[Array, Array], Array]

@@ -11,7 +11,8 @@ import numpy as np
 
 from ...cases.elements import Array, element_type, type_of
 from ...specs.model import Spec, VersionSpec
-from ..arithmetic.native import Machine, identical
+from ..arithmetic.native import identical
+from ..primitives.machine import Machine
 from .corners import CORNER, CORNERS
 from .implementation import Answer, Implementation, Invocation, Memory, Met, Trigger, usual_machine
 from .shapes import broadcast_effects, broadcast_triggers, equal_effects, position_triggers

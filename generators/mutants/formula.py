@@ -12,12 +12,13 @@ from ...cases.elements import Array, content, type_of
 from ...cases.program import Program, Structure
 from ...specs.loader import Library
 from ...specs.model import Port as SignaturePort
+from ..arithmetic.formula import Fork
 from ..arithmetic.graph import frozen
-from ..arithmetic.native import Deviation, Machine
-from ..arithmetic.recording import Fork, Recording
+from ..arithmetic.recording import Recording
 from ..arithmetic.tape import Asks, Facts, Port, record
 from ..families import reference_of
 from ..primitives import ROOMS
+from ..primitives.machine import Deviation, Machine
 from ..primitives.primitive import Primitive
 from .corners import CORNER, corner_deviations
 from .implementation import Answer, Given, Implementation, Invocation, Memory, Met, Refused, usual_machine

@@ -19,7 +19,7 @@ import numpy as np
 from ...cases.elements import Array, type_of
 from ...cases.program import Program
 from ...specs.model import Spec, VersionSpec
-from ..arithmetic.native import Division, Machine, Order
+from ..primitives.machine import Division, Machine, Order
 
 Kind: TypeAlias = Literal["call", "formula", "answer", "trigger", "state", "process", "variant"]
 Answer: TypeAlias = list[Array]

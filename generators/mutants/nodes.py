@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...cases.elements import Array, element_type
-from ..arithmetic.errors import kind_of
 from ..arithmetic.graph import NO_LANE, Graph, Node
-from ..arithmetic.native import Deviation, Machine
+from ..primitives.errors import kind_of
+from ..primitives.machine import Deviation, Machine
 
 Derived: TypeAlias = Iterator[tuple[str, Deviation]]
 Room: TypeAlias = Any

@@ -11,7 +11,7 @@ import gmpy2
 import numpy as np
 
 from ...cases.elements import Array
-from ..arithmetic.errors import (
+from .errors import (
     EXCEPTIONAL,
     FREE,
     INFINITE,
@@ -493,9 +493,9 @@ class Neg(Primitive):
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
-        flags = flip(es[0].flags, np.True_)
+        flags, instead = flip(es[0].flags, np.True_), es[0].instead
         if y.whole or not es[0].quiet:
-            return Error(es[0].e, flags)
+            return Error(es[0].e, flags, instead=None if instead is None else -instead)
         minus = y.fact("from plus", lambda: (y.f == 0) & np.signbit(y.f))
         if not isinstance(flags, int):
             minus = minus & (flags & (SIGNED_ZERO | ZERO) == 0)

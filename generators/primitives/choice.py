@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...cases.elements import Array
-from ..arithmetic.errors import (
+from .arithmetic import whole_error
+from .errors import (
     FREE,
     INFINITE,
     NAN,
@@ -23,7 +24,6 @@ from ..arithmetic.errors import (
     each,
     unsigned,
 )
-from .arithmetic import whole_error
 from .movement import lanes_of, to_lanes
 from .primitive import Primitive, lane_axes
 from .sums import without
@@ -215,7 +215,9 @@ class Where(Primitive):
         if not (isinstance(ea.flags, int) and isinstance(eb.flags, int)):
             flags = np.where(m.v, np.asarray(ea.flags), np.asarray(eb.flags)).astype(np.uint8)
         if em.none:
-            return Error(e, flags)
+            found = [np.nan if one.instead is None else one.instead for one in (ea, eb)]
+            known = any(one.instead is not None for one in (ea, eb))
+            return Error(e, flags, instead=np.where(m.v, *found) if known else None)
         vague = np.greater(em.e, 0)
         if not (_is_real(a) or _is_real(b)):
             differ = vague & np.asarray(a.v != b.v, bool)

@@ -11,7 +11,8 @@ import gmpy2
 import numpy as np
 
 from ...cases.elements import Array, FloatFormat, element_type
-from ..arithmetic.errors import (
+from .arithmetic import largest, whole_error
+from .errors import (
     EXCEPTIONAL,
     FREE,
     INFINITE,
@@ -31,7 +32,6 @@ from ..arithmetic.errors import (
     lowest_of,
     unsigned,
 )
-from .arithmetic import largest, whole_error
 from .primitive import Primitive
 
 _WHOLE: Final = 1 << 53

@@ -15,7 +15,7 @@ import gmpy2
 import numpy as np
 
 from ...cases.elements import Array
-from ..arithmetic.errors import each
+from .errors import each
 
 _LN2: Final = float.fromhex("0x1.62e42fee00000p-1"), float.fromhex("0x1.a39ef35793c76p-33")
 _LOG2E: Final = 1.4426950408889634

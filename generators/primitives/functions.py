@@ -10,7 +10,9 @@ import gmpy2
 import numpy as np
 
 from ...cases.elements import Array
-from ..arithmetic.errors import (
+from . import elementary
+from .arithmetic import are_whole
+from .errors import (
     EXCEPTIONAL,
     FREE,
     INFINITE,
@@ -29,8 +31,6 @@ from ..arithmetic.errors import (
     wild,
     without_nan,
 )
-from . import elementary
-from .arithmetic import are_whole
 from .primitive import Primitive
 
 _PI: Final = 3.1415926535897936

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...cases.elements import Array
-from ..arithmetic.errors import FREE, Arithmetic, Error, Known, each
+from .errors import FREE, Arithmetic, Error, Known, each
 from .primitive import Primitive
 
 
@@ -53,6 +53,13 @@ class Movement(Primitive):
             every = [(x.v, x.v) if e.ends is None else e.ends for e, x in zip(es[:n], xs, strict=False)]
             low, high = (cls.exact(*side, *places, **p) for side in zip(*every, strict=True))
             return Error(error, flags, ends=(low, high))
+        if any(e.instead is not None for e in es[:n]) and all(e.none for e in es[n:]):
+            lossy = [
+                np.full(x.v.shape, np.nan) if e.instead is None else e.instead for e, x in zip(es[:n], xs, strict=False)
+            ]
+            known = cls.exact(*(1.0 - np.isnan(some) for some in lossy), *places, **p) > 0
+            found = cls.exact(*map(np.nan_to_num, lossy), *places, **p)
+            return Error(error, flags, instead=np.where(known, found, np.nan))
         return Error(error, flags)
 
     @classmethod

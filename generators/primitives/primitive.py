@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from ...cases.elements import Array
-from ..arithmetic.errors import Arithmetic, Error, Known
-
-if TYPE_CHECKING:
-    from ..arithmetic.graph import Value
-    from ..arithmetic.native import Machine
+from .errors import Arithmetic, Error, Known
+from .machine import Machine
 
 Work: TypeAlias = Literal["moves", "selects", "rounds"]
 
@@ -38,8 +35,11 @@ class Primitive:
     text: ClassVar[str] = ""
 
     @classmethod
-    def record(cls, value: Value, *others: Any, **parameters: Any) -> Value:
-        """Return the node of `value.<name>(*others, **parameters)`, with operands aligned and numbers as literals."""
+    def record(cls, value: Any, *others: Any, **parameters: Any) -> Any:
+        """Return the node of `value.<name>(*others, **parameters)`, with operands aligned and numbers as literals.
+
+        `value` and the result are values of a formula (graph.Value), which are made of primitives.
+        """
         first, *rest = value.aligned(*others)
         return first.node(cls.name, *rest, **parameters)
 

@@ -9,7 +9,9 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from ...cases.elements import Array, FloatFormat
-from ..arithmetic.errors import (
+from . import elementary
+from .arithmetic import largest, whole_error
+from .errors import (
     INFINITE,
     NAN,
     NO_BIT,
@@ -18,6 +20,7 @@ from ..arithmetic.errors import (
     Error,
     Flags,
     Known,
+    Size,
     each,
     exceeds,
     opposed,
@@ -26,8 +29,6 @@ from ..arithmetic.errors import (
     widened,
     without_nan,
 )
-from . import elementary
-from .arithmetic import largest, whole_error
 from .primitive import Primitive, lane_axes
 from .sums import (
     Sum,
@@ -79,7 +80,12 @@ class Matmul(Primitive):
             return stored(c, y, Error(carried + form.roundoff**2 * moments))
         low = y.fact("low", lambda: _lowest_of_products(a, b))
         exact = np.equal(carried, 0) & every_order_is_exact(form, magnitude, low, flush=c.flush)
-        charge = n * (form.roundoff * (magnitude + carried) + c.underflow(form))
+        terms: Size = n
+        if c.narrow:  # a product with a zero adds no error
+            terms = product(
+                *((np.broadcast_to(x.size + e.e, x.v.shape) > 0) * 1.0 for x, e in zip(xs, es, strict=True))
+            )
+        charge = terms * (form.roundoff * (magnitude + carried) + c.underflow(form))
         charge = np.where(exact, 0.0, charge)
         e = (carried + charge) * SLACK
         flags = _flags_of_product(a, b, ea, eb)

@@ -11,7 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from ...cases.elements import Array, FloatFormat
-from ..arithmetic.errors import (
+from .arithmetic import largest, whole_error
+from .errors import (
     INFINITE,
     NAN,
     NO_BIT,
@@ -31,7 +32,6 @@ from ..arithmetic.errors import (
     summed,
     unsigned,
 )
-from .arithmetic import largest, whole_error
 from .primitive import Primitive, lane_axes
 
 _ROOM: Final = 1 << 62
@@ -103,14 +103,21 @@ def gathered(flags: Flags, shape: tuple[int, ...], lanes: tuple[int, ...]) -> Fl
     return (union & ~SIGNED_ZERO) | (every & SIGNED_ZERO)
 
 
-def _accumulated(c: Arithmetic, x: Known, error: Error, axes: tuple[int, ...]) -> tuple[Addends, Error]:
-    """Return the error of a sum in the accumulator's format, before it is rounded to storage; at least two addends."""
+def _accumulated(c: Arithmetic, x: Known, error: Error, axes: tuple[int, ...]) -> tuple[Addends, Error, Size]:
+    """Return the error of a sum in the accumulator's format, before it is rounded to storage; at least two addends.
+
+    The last is the charge for the roundings of the sum's n-th part, even if every order is exact.
+    """
     lanes = lane_axes(axes)
     n, parts, form = count_along(x.v.shape, lanes), Addends.of(x, lanes), c.accumulator
     carried = 0.0 if error.quiet else ordered_sum(np.broadcast_to(error.e, x.v.shape), lanes, keepdims=True)
     if c.norm == 2:
-        return parts, Error(carried + _variance(form, x, lanes, n))
+        return parts, Error(carried + _variance(form, x, lanes, n)), 0.0
     charge = (n - 1) * n * form.roundoff * (parts.mean + carried / max(n, 1))
+    adding: Size = (n - 1) * form.roundoff * parts.mean
+    if c.narrow:
+        few = _of_few_large(form, np.broadcast_to(x.size + error.e, x.v.shape), lanes)
+        charge, adding = np.minimum(charge, few), np.minimum(adding, few / n)
     if c.flush:
         charge = charge + n * form.tiny
     whole = parts.positive + parts.negative
@@ -119,7 +126,26 @@ def _accumulated(c: Arithmetic, x: Known, error: Error, axes: tuple[int, ...]) -
     e = np.where(parts.finite, (carried + charge) * SLACK, 0.0)
     flags = _flags_of_sum(form, parts, e, carried, gathered(error.flags, x.v.shape, lanes))
     c.note("sum in any order: (n-1)·u·Σ|x|", form.roundoff, charge, n, parts.mean)
-    return parts, Error(e, flags)
+    return parts, Error(e, flags), adding
+
+
+def _of_few_large(form: FloatFormat, sizes: Array, lanes: tuple[int, ...]) -> Array:
+    """Return the charge for a sum whose smallest addends are lost beside the others, with the best choice of them.
+
+    A rounding of a + b is no larger than |b|. So of n addends the t smallest, with the sum of magnitudes W, err by at
+    most (t-1)·u·W among each other, and by W' = W·(1 + (t-1)·u) when they meet the others, as each does once. The
+    others then are a sum of n-t numbers whose magnitudes have grown by no more than 2·W' in all. Zeros cost nothing.
+    """
+    terms, unit = count_along(sizes.shape, lanes), form.roundoff
+    kept = [1 if i in lanes else d for i, d in enumerate(sizes.shape)]
+    last = np.moveaxis(sizes, lanes, range(-len(lanes), 0)).reshape(*kept, terms)
+    smallest = np.sort(last, axis=-1)[..., :-1]
+    few = np.arange(1, terms)
+    lost = np.add.accumulate(smallest, axis=-1)
+    meeting = lost * (1 + (few - 1) * unit)
+    others = last.sum(axis=-1, keepdims=True) - lost
+    charges = (terms - few - 1) * unit * (others + 2 * meeting) + meeting + (few - 1) * unit * lost
+    return np.asarray(charges.min(axis=-1))
 
 
 def _variance(form: FloatFormat, x: Known, lanes: tuple[int, ...], n: int) -> Array:
@@ -194,7 +220,7 @@ class Sum(Primitive):
             return gathered_whole(x, es[0], lane_axes(axes))
         if count_along(x.v.shape, lane_axes(axes)) == 1:
             return Error(es[0].e, es[0].flags)
-        _, error = _accumulated(c, x, es[0], axes)
+        _, error, _ = _accumulated(c, x, es[0], axes)
         return stored(c, y, error)
 
     @staticmethod
@@ -280,7 +306,7 @@ class Mean(Sum):
         n = count_along(x.v.shape, lane_axes(axes))
         if n <= 1:
             return Error(es[0].e, es[0].flags)
-        parts, error = _accumulated(c, x, es[0], axes)
+        parts, error, adding = _accumulated(c, x, es[0], axes)
         if c.norm == 2:
             return Error(error.e / n**2 + (c.accumulator.roundoff * y.clean) ** 2)
         power, lanes, wide = n & (n - 1) == 0, lane_axes(axes), y.v.dtype == object
@@ -291,7 +317,7 @@ class Mean(Sum):
                 return _divided(c, y, known, error, n, power=power)
         total = error
         shares = "u·Σ|x|/n where inexact" if power else "2·u·Σ|x|/n, and (n-1)·u·Σ|x|/n for a sum that was exact"
-        charge = _shares(c, y, parts, total, n, power=power)
+        charge = _shares(c, y, parts, total, adding=adding, n=n, power=power)
         rule = f"divide by n={n}, before or after adding up: {shares}"
         found = _charged(c, y, Error(total.e / n, total.flags), rule, charge)
         return found if n < SHORTEST else _running(c, y, x, parts, total=total, mean=found, n=n, lanes=lanes)
@@ -334,9 +360,12 @@ def _divided(c: Arithmetic, y: Known, total: Known, error: Error, n: int, *, pow
     return Error(found.e, error.flags)
 
 
-def _shares(c: Arithmetic, y: Known, parts: Addends, total: Error, n: int, *, power: bool) -> Size:
-    """Return the error of dividing a sum, or its addends first: zero if both are exact."""
-    storage, unit = c.storage, c.accumulator.roundoff
+def _shares(c: Arithmetic, y: Known, parts: Addends, total: Error, *, adding: Size, n: int, power: bool) -> Size:
+    """Return the error of dividing a sum, or its addends first: zero if both are exact.
+
+    `adding` is the charge for adding up the shares.
+    """
+    storage = c.storage
     smallest = np.ldexp(1.0 / n, np.minimum(parts.lowest, 1023))
     share = parts.mean
     relative = 2 * storage.roundoff * (share + total.e / n)
@@ -344,7 +373,7 @@ def _shares(c: Arithmetic, y: Known, parts: Addends, total: Error, n: int, *, po
     if not power:  # an exact sum is no longer exact if it adds inexact quotients
         if storage != c.accumulator:
             relative = relative + storage.roundoff * share  # their sum is rounded, unlike an exact one
-        adding = np.maximum((n - 1) * unit * share - total.e / n, 0.0)
+        adding = np.maximum(adding - total.e / n, 0.0)
         return adding + relative + np.where(smallest >= storage.tiny, c.underflow(storage), underflow)
     shares_exact = smallest >= (storage.tiny if c.flush and c.shares else storage.eta)
     inexact = np.where(shares_exact, 0.0, underflow)

@@ -11,8 +11,8 @@ import gmpy2
 import numpy as np
 
 from ...cases.elements import Array
-from ..arithmetic.errors import Arithmetic, Error, Known, charged, each
 from . import elementary
+from .errors import Arithmetic, Error, Known, charged, each
 from .primitive import Primitive
 
 _ROUNDINGS: Final = 3

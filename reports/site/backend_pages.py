@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from ...cases.results import Outcome
-from ...runners.accuracy import Grade
+from ...runners.judging.accuracy import Grade
 from ..arithmetic import IN_FULL, SUBJECTS, Graded, rolled_up
 from ..runs import Whole
 from ..text import NOTHING, counted, percent

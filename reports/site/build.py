@@ -12,7 +12,7 @@ from typing import Any
 
 from ...cases.ids import split_version
 from ...cases.results import Outcome
-from ...runners.terms import Met, Waiver
+from ...runners.judging.terms import Met, Waiver
 from ..progress import tracked
 from ..runs import Whole
 from ..tally import ChosenOptions

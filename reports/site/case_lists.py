@@ -174,7 +174,10 @@ def _failing(column: Column) -> Array:
 
 
 def failing_cases(gathered: Gathered) -> list[int]:
-    """Return the cases that any backend fails, one of each kind first: operator, types, fill, edge and outcomes."""
+    """Return the cases that any backend fails, one of each kind first: operator, types, fill, edge and outcomes.
+
+    Among cases of equal rank, one of each operator version and outcome comes first, so that a part of the list is fair.
+    """
     failing = np.zeros(len(gathered.cases), bool)
     for column in gathered.columns:
         failing |= _failing(column)
@@ -186,7 +189,9 @@ def failing_cases(gathered: Gathered) -> list[int]:
         outcomes = tuple(place and place.outcome for place in (column.places[number] for column in gathered.columns))
         kind = (parts[0], parts[1], *parts[4:], outcomes)
         turns[kind] = turns.get(kind, -1) + 1
-        ranks.append(turns[kind])
+        wider = (parts[0], outcomes, turns[kind])
+        turns[wider] = turns.get(wider, -1) + 1
+        ranks.append((turns[kind], turns[wider]))
     return [number for _, number in sorted(zip(ranks, numbers, strict=True))]
 
 

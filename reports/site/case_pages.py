@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,13 +30,13 @@ from ...cases.program import Input, count
 from ...cases.results import Outcome, Result
 from ...generators.certificate import certificate
 from ...generators.source import GeneratedCases
-from ...runners.answers import admitted, ulp_exponent, within
-from ...runners.kept import tensor_from_json
+from ...runners.judging.answers import admitted, ulp_exponent, within
+from ...runners.judging.kept import tensor_from_json
 from ...specs.model import Clause
 from ..certificates import flag_names
 from ..folder import inflated
 from ..runs import ACCURACY, CERTIFICATES, OUTPUTS
-from ..script import script_text
+from ..script import script_text, short_reproduction
 from ..show import certificate_lines, clauses_of, node_text, operation_lines, output_names
 from .case_lists import (
     chunks,
@@ -323,15 +323,17 @@ def _certificates(file: Path, cases: set[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Asked:
-    """What to make of a case: its id, the digests in its results, the kept answers, and whether the derivation.
+    """What to make of a case: its id, the digests in its results, the kept answers, and whether script and derivation.
 
-    Deriving bounds again takes as long as everything else; it matters where an answer is wrong.
+    A script takes as much space as everything else, and deriving bounds as much time: `failed` cases get the former,
+    wrong answers (`derived`) the latter.
     """
 
     name: str
     digests: frozenset[tuple[str | None, str | None]]
     answers: Mapping[int, list[Any]]
     derived: bool = True
+    failed: bool = True
 
 
 @dataclass(frozen=True)
@@ -356,16 +358,18 @@ def _make(source: GeneratedCases, asked: Asked, case: Batch | None, why: str | N
     answers = {place: _answer(outputs, same) for place, outputs in asked.answers.items()}
     if same is None:
         return Made({}, None, why, answers)
-    return Made(case_told(source, same, derived=asked.derived), script_of(same), None, answers)
+    script = script_of(same) if asked.failed else None
+    return Made(case_told(source, same, derived=asked.derived), script, None, answers)
 
 
 @dataclass(frozen=True)
 class Details:
-    """Makes the details of cases."""
+    """Makes the details of cases; the ones that a backend fails also get a script."""
 
     gathered: Gathered
     source: GeneratedCases
     kept: Kept
+    failing: Collection[int]
 
     def of(self, numbers: Sequence[int]) -> Iterator[tuple[int, dict[str, Any], str | None]]:
         """Yield each case's number, its details, and the script that reproduces it, None if there is none."""
@@ -388,7 +392,8 @@ class Details:
             digests = frozenset((r.case_digest, r.expectation_digest) for r in results[number].values())
             kept = {place: self.kept.answers.get((name, place)) for place in results[number]}
             wrong = any(result.outcome in _WRONG for result in results[number].values())
-            asked.append(Asked(name, digests, {place: o for place, o in kept.items() if isinstance(o, list)}, wrong))
+            answers = {place: o for place, o in kept.items() if isinstance(o, list)}
+            asked.append(Asked(name, digests, answers, wrong, number in self.failing))
         return asked
 
     def _details(
@@ -518,11 +523,11 @@ def _short(line: str) -> str:
 
 
 def script_of(case: Batch) -> str | None:
-    """Return the script that reproduces a case, None if it is too long or its standard has no scripts."""
+    """Return the script that `opconform show --script` prints, None if it is too long or there is none."""
     if any(_is_long(array) for array in case.tensors()):
         return None
     try:
-        script = script_text(case)
+        script = short_reproduction(case) or script_text(case)
     except OpconformError:
         return None
     return script if len(script) <= _SCRIPT else None
@@ -533,11 +538,11 @@ def _is_long(array: Array) -> bool:
     return array.nbytes > _SCRIPT and len(zlib.compress(array.tobytes(), 1)) > 2 * _SCRIPT
 
 
-FEW = 5_000
+FEW = 1_000
 """Up to this number of cases, all get details; beyond it, only cases that a backend fails."""
 
-MOST = 5_000
-"""Maximum number of cases with details; the others are shown without."""
+MOST = 1_000
+"""Maximum number of cases with details, which take 25 ms and 4 kB each; the others are shown without."""
 
 ASSETS = ("case-store.js", "case-numbers.js", "case-parts.js", "case.js", "case-page.js", "cases.css")
 LIBRARIES = ("vendor/d3.min.js", "vendor/plot.umd.min.js", "vendor/tabulator.min.js", "vendor/tabulator.min.css")
@@ -570,7 +575,7 @@ def detailed(gathered: Gathered) -> list[int]:
 
 
 def _details(gathered: Gathered, numbers: Sequence[int]) -> Any:
-    return Details(gathered, source_of(gathered), kept_of(gathered, numbers)).of(numbers)
+    return Details(gathered, source_of(gathered), kept_of(gathered, numbers), set(failing_cases(gathered))).of(numbers)
 
 
 def source_of(gathered: Gathered) -> GeneratedCases:

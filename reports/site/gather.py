@@ -14,7 +14,7 @@ from ...cases.ids import operator_version_of
 from ...cases.results import Outcome, Result, result_from_json
 from ...generators.comparing.situations import Side, side
 from ...generators.source import GeneratedCases
-from ...runners.terms import WaiverRun, is_about_invalid
+from ...runners.judging.terms import WaiverRun, is_about_invalid
 from ...specs.loader import Library
 from ...specs.model import STANDARDS
 from ..runs import RESULTS, Part, StoredResult, Terms, Whole, names_of

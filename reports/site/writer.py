@@ -20,7 +20,7 @@ from urllib.parse import quote
 import jinja2
 
 from ...cases.errors import OpconformError
-from ...runners.accuracy import Grade
+from ...runners.judging.accuracy import Grade
 from ..badge import file_part
 from ..tally import Figures
 from ..text import counted, percent, printable

@@ -101,6 +101,16 @@ def subnormal(name: str, n: int, draw: random.Random) -> Any:
     )
 
 
+def uneven(name: str, n: int, draw: random.Random) -> Any:
+    """A few numbers of one size among ones that are lost beside them, or nearly, and zeros."""
+    form = FORMATS[name]
+    grid = draw.randint(form.lowest + form.precision + 4, max(form.lowest + form.precision + 4, 1074 + 4))
+    small = grid - form.precision - draw.randint(-2, 4)
+    tops = [draw.getrandbits(form.precision) for _ in range(n)]
+    sizes = [t << (grid if draw.random() < 0.3 else small) if draw.random() < 0.8 else 0 for t in tops]
+    return tensor([s if draw.random() < 0.7 else -s for s in sizes], name, (n,))
+
+
 def huge(name: str, n: int, draw: random.Random) -> Any:
     """Numbers as large as there are, of one sign or both, whose partial sums overflow; perhaps an infinity too."""
     form, both = FORMATS[name], draw.random() < 0.6
@@ -111,7 +121,7 @@ def huge(name: str, n: int, draw: random.Random) -> Any:
     return tensor(parts, name, (n,))
 
 
-DATA = (huge, scattered, close, cancelling, at_the_edge, subnormal)
+DATA = (huge, scattered, close, cancelling, uneven, at_the_edge, subnormal)
 
 
 @any_machine

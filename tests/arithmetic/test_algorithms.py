@@ -16,8 +16,8 @@ from hypothesis.extra import numpy as hnp
 
 from opconform.cases.elements import Array
 from opconform.cases.results import Outcome
-from opconform.generators.arithmetic.native import Division, Machine, Order
 from opconform.generators.mutants.implementation import variants_of
+from opconform.generators.primitives.machine import Division, Machine, Order
 from opconform.generators.source import GeneratedCases
 
 SINGLE = np.dtype(np.float32)

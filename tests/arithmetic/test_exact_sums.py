@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opconform.generators.arithmetic.errors import NO_BIT, lowest_bit, precise, rounded, summed, widened
+from opconform.generators.primitives.errors import NO_BIT, lowest_bit, precise, rounded, summed, widened
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 

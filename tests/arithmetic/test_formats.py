@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opconform.generators.arithmetic.errors import (
+from opconform.generators.primitives.conversions import rounded_to
+from opconform.generators.primitives.errors import (
     PRECISION,
     format_of,
     holds,
@@ -21,7 +22,6 @@ from opconform.generators.arithmetic.errors import (
     rounded,
     widened,
 )
-from opconform.generators.primitives.conversions import rounded_to
 
 DOUBLES = st.integers(0, 2**64 - 1).map(lambda bits: struct.unpack("<d", struct.pack("<Q", bits))[0])
 NAMES = ("float16", "bfloat16", "tf32", "float32")

@@ -10,8 +10,8 @@ from fakes.recorded import admitted, recorded
 
 from opconform.cases.batch import Expectation, Flag, Labels
 from opconform.cases.errors import OpconformError
-from opconform.generators.arithmetic.native import Machine
 from opconform.generators.arithmetic.tape import Asks, Call, Facts, Port, Value, record
+from opconform.generators.primitives.machine import Machine
 
 
 def labels(expectation: Expectation, lane: int = 0) -> list[Labels]:

@@ -139,9 +139,8 @@ def test_a_case_shows_what_was_wrong_in_numbers_and_as_a_heat_map(opened: Open) 
     assert "0x1." in page.locator(".answer .box tbody tr").first.inner_text()
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-def test_the_columns_of_a_case_s_outcomes_stand_below_their_heads(opened: Open, width: int) -> None:
-    page = opened(f"case.html?id={SUM}", "#case .outcomes", width)
+def test_the_columns_of_a_case_s_outcomes_stand_below_their_heads(opened: Open) -> None:
+    page = opened(f"case.html?id={SUM}", "#case .outcomes")
     rows = page.locator(".outcomes tr").evaluate_all(
         "rows => rows.map((row) => [...row.cells].map((cell) => [cell, row].map((one) => "
         "one.getBoundingClientRect()).flatMap((box) => [box.left, box.right, box.bottom])))"
@@ -154,6 +153,16 @@ def test_the_columns_of_a_case_s_outcomes_stand_below_their_heads(opened: Open, 
             (round(left), round(right)) for left, right, *_ in heads
         ]
         assert row[0][2] > heads[0][2]  # below, not beside
+
+
+def test_on_a_phone_a_message_has_the_width_of_the_page(opened: Open) -> None:
+    page = opened(f"case.html?id={SUM}", "#case .outcomes", 390)
+    widths = page.locator(".outcomes tbody tr").evaluate_all(
+        "rows => rows.map((row) => [row, row.cells[2]].map((one) => one.getBoundingClientRect().width))"
+    )
+    assert len(widths) > 1
+    assert all(message == row > 300 for row, message in widths)
+    assert page.locator(".box:has(.outcomes)").evaluate("box => box.scrollWidth <= box.clientWidth")
 
 
 def test_the_names_below_many_bars_of_errors_do_not_overlap(opened: Open) -> None:

@@ -252,6 +252,18 @@ def test_a_row_of_the_matrix_opens_by_key_into_its_types(opened: Any) -> None:
     assert page.locator("tr.of-type").count() == 0
 
 
+def test_a_standard_shows_only_the_columns_of_backends_that_ran_it(opened: Any) -> None:
+    page = opened("matrix.html?standard=openvino")
+    heads = page.locator("#matrix thead th[data-backend]").locator("visible=true")
+    assert [one.get_attribute("data-backend") for one in heads.all()] == ["openvino"]
+    page.locator("select[name=standard]").select_option("onnx")
+    page.wait_for_function("document.querySelector('#matrix thead th[data-backend=openvino]').hidden")
+    assert heads.count() == 2
+    page.locator("select[name=standard]").select_option("")
+    page.wait_for_function("!document.querySelector('#matrix thead th[data-backend=openvino]').hidden")
+    assert heads.count() == 3
+
+
 def test_an_outcome_that_a_backend_does_not_have_leaves_no_row(opened: Any) -> None:
     page = opened("matrix.html?outcome=failed&backend=onnxruntime")
     kept = page.locator("#matrix tr[data-operator]").locator("visible=true")

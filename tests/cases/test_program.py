@@ -35,7 +35,7 @@ from opconform.cases.program import (
     sequence,
     tensor,
 )
-from opconform.runners.host import (
+from opconform.runners.execution.host import (
     Host,
     OurFailure,
     Request,

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 from fakes.specs import specs_of_means
 
 from opconform.cli import auditing, main
-from opconform.runners.library_reading import OPERATIONS, read_library
-from opconform.runners.onednn_library import is_installed
+from opconform.runners.backends.library_reading import OPERATIONS, read_library
+from opconform.runners.backends.onednn_library import is_installed
 from opconform.specs.audit import LibraryReading, findings
 from opconform.specs.audit.findings import onnx_signatures
 from opconform.specs.loader import default_root

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from opconform.cli import backends, main
-from opconform.runners.cuda import NoDevice
+from opconform.runners.backends.cuda import NoDevice
 from opconform.runners.registry import KnownBackend, known_backends, open_runner
 
 
@@ -80,7 +80,7 @@ def test_a_backend_for_a_device_says_what_is_missing(monkeypatch: pytest.MonkeyP
     assert lines["onnxruntime-cuda"].lacks == told
     monkeypatch.setattr("importlib.metadata.packages_distributions", lambda: {"onnxruntime": ["onnxruntime-gpu"]})
     monkeypatch.setattr(
-        "opconform.runners.cuda.first_device", lambda: (_ for _ in ()).throw(NoDevice("no NVIDIA driver"))
+        "opconform.runners.backends.cuda.first_device", lambda: (_ for _ in ()).throw(NoDevice("no NVIDIA driver"))
     )
     assert {one.name: one.lacks for one in known_backends()}["onnxruntime-cuda"] == "no NVIDIA driver"
 

@@ -17,7 +17,7 @@ from opconform.cases.results import Outcome, Result
 from opconform.cli import main
 from opconform.cli.claims import Support, largest, limited, supported
 from opconform.reports.runs import read_results, read_run
-from opconform.runners.terms import Demands, load_profile
+from opconform.runners.judging.terms import Demands, load_profile
 
 PROGRAM = """
 import base64, json, sys

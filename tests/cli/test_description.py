@@ -13,8 +13,8 @@ from opconform.cases.ids import Selection
 from opconform.cli.options import RunOptions
 from opconform.cli.session import RunDescription
 from opconform.reports.runs import Terms
-from opconform.runners.host import About
-from opconform.runners.terms import Demands, Errata, Erratum, Profile, Suspensions
+from opconform.runners.execution.host import About
+from opconform.runners.judging.terms import Demands, Errata, Erratum, Profile, Suspensions
 
 
 def described() -> RunDescription:

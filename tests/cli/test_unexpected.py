@@ -157,10 +157,17 @@ def test_a_pipe_or_a_device_in_place_of_a_file_is_refused(name: str, kind: str, 
         (("--require", "nothing=at-all"), "nothing"),
         (("--shard", "3/2"), "shard 3/2: expected I/N"),
         (("--executor", "cloud"), "--executor cloud: expected"),
+        (("--junit", "nowhere/junit.xml"), "there is no folder nowhere"),
+        (("--python", "nowhere/python"), "--python nowhere/python: not an executable program"),
+        (("--out", __file__), "is a file; choose a new or an empty folder"),
+        (("--out", f"{__file__}/out"), "cannot write results there: Not a directory"),
     ],
 )
-def test_a_dry_run_checks_the_options_of_the_run(words: tuple[str, str], message: str) -> None:
-    done = call("run", "onnxruntime", "--select", f"{V13}/int32/*", "--dry-run", *words)
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_wrong_options_are_refused_before_anything_is_planned(
+    words: tuple[str, str], message: str, more: tuple[str, ...]
+) -> None:
+    done = call("run", "onnxruntime", "--select", "onnx/Nonesuch-*", *more, *words)
     assert (done.exit_code, message in done.output) == (2, True), done.output
 
 

@@ -32,7 +32,7 @@ from opconform.cases.elements import (
 )
 from opconform.cases.results import Outcome
 from opconform.cli import main
-from opconform.runners.answers import Refusal
+from opconform.runners.judging.answers import Refusal
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parents[1] / "examples" / "corpus"

@@ -36,7 +36,8 @@ from opconform.cases.program import Attribute
 from opconform.cases.results import Outcome
 from opconform.cli import main
 from opconform.generators.plain_answers import RELATIVE, plain_answer
-from opconform.generators.plan import Selection, selected
+from opconform.generators.plan import Selection
+from opconform.generators.selection import selected
 from opconform.generators.source import GeneratedCases
 
 SELECT = [

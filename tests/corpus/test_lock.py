@@ -24,7 +24,7 @@ from opconform.cases.lock import (
     unexplained,
 )
 from opconform.cli import main
-from opconform.generators.plan import suite_cases
+from opconform.generators.selection import suite_cases
 from opconform.specs.loader import default_root
 
 ONE, OTHER = "onnx/Mean-13/float32/2/-/ones", "onnx/Mean-8/float32/2/-/ones"
@@ -150,7 +150,7 @@ def test_the_lock_of_this_suite_is_checked(lock: Callable[..., Result], tmp_path
     assert lock().exit_code == 0
     done = lock("--check")
     assert (done.exit_code, "the lock matches the suite" in done.output) == (0, True)
-    files = sorted(tmp_path.glob("locks/*"))
+    files = sorted(tmp_path.glob("locks/*.lock"))
     assert [file.name for file in files] == ["onednn-ReduceMean.lock"]
     before = files[0].read_bytes()
     assert lock().exit_code == 0

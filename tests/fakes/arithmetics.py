@@ -9,7 +9,7 @@ import numpy as np
 from fakes.backends import Right
 
 from opconform.cases.elements import Array, FloatFormat, element_type, type_of
-from opconform.generators.arithmetic.errors import format_of, nearest
+from opconform.generators.primitives.errors import format_of, nearest
 
 Round = Callable[[Array], Array]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opconform.cases.batch import Batch
-from opconform.runners.answers import Answer, Answers
-from opconform.runners.judge import Verdict
+from opconform.runners.judging.answers import Answer, Answers
+from opconform.runners.judging.judge import Verdict
 
 
 def told(batch: Batch, answers: Answers, verdicts: Sequence[Verdict]) -> Sequence[object]:

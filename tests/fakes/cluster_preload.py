@@ -21,8 +21,8 @@ class Without:
 
 def lying(lie: str) -> None:
     """Let this worker answer otherwise than it is asked: for another backend, or not for all cases."""
-    from opconform.runners import cluster
-    from opconform.runners.running import Judged
+    from opconform.runners.execution import cluster
+    from opconform.runners.execution.running import Judged
 
     honest = cluster.run_cases
 

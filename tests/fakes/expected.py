@@ -9,7 +9,7 @@ import numpy as np
 
 from opconform.cases.batch import Expectation
 from opconform.cases.elements import DeclaredType
-from opconform.generators.arithmetic.recording import Rules
+from opconform.generators.arithmetic.formula import Rules
 
 from .recorded import recorded
 

@@ -26,7 +26,7 @@ from opconform.cases.elements import Array
 from opconform.cases.errors import CaseIdError, OpconformError, ProgramError
 from opconform.cases.program import Program
 from opconform.cases.runner import NotInstalled, Unsupported
-from opconform.runners import host
+from opconform.runners.execution import host
 from opconform.runners.pool import WorkerStartError, wire
 from opconform.runners.pool.wire import Frame
 

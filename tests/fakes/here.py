@@ -16,9 +16,9 @@ import pytest
 
 from opconform.cases.runner import Runner
 from opconform.generators.families import vocabularies
-from opconform.runners import execute, running
-from opconform.runners.execute import Assignment
-from opconform.runners.host import (
+from opconform.runners.execution import execute, running
+from opconform.runners.execution.execute import Assignment
+from opconform.runners.execution.host import (
     Host,
     Isolation,
     Reply,

@@ -10,9 +10,9 @@ import numpy as np
 from opconform.cases.batch import Batch, Expectation, Option
 from opconform.cases.elements import Array
 from opconform.cases.program import OperatorVersion, Output, Program
-from opconform.runners.accuracy import Accuracy, accuracies
-from opconform.runners.answers import Answers, Refusal
-from opconform.runners.judge import NONE_REQUIRED, Verdict, judge
+from opconform.runners.judging.accuracy import Accuracy, accuracies
+from opconform.runners.judging.answers import Answers, Refusal
+from opconform.runners.judging.judge import NONE_REQUIRED, Verdict, judge
 
 
 def batch_of(expectation: Expectation) -> Batch:

@@ -8,7 +8,7 @@ import sys
 from fakes.here import pool_here
 
 from opconform.cli import main
-from opconform.runners import running
+from opconform.runners.execution import running
 
 
 def run_command(arguments: list[str], own_workers: bool) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Container
 
 from opconform.cases.errors import OpconformError
 from opconform.cases.runner import NotInstalled
-from opconform.runners.onednn_operations import OneDnnOperations
-from opconform.runners.openvino_operations import OpenVinoOperations
+from opconform.runners.backends.onednn_operations import OneDnnOperations
+from opconform.runners.backends.openvino_operations import OpenVinoOperations
 from opconform.specs.audit import LibrarySchema, Listing, Question
 
 FEW = ("Add", "Convert", "ReduceMean", "Split", "StaticTranspose", "SoftMax")

@@ -11,7 +11,7 @@ from opconform.cases.corpus.descriptor import program_from, structure_json
 from opconform.cases.elements import Array, content, from_content
 from opconform.cases.program import flat
 from opconform.cases.runner import Classifies, Unsupported
-from opconform.runners.command import tensor_json
+from opconform.runners.programs.command import tensor_json
 from opconform.runners.registry import open_runner
 
 runner = open_runner(sys.argv[1])

@@ -9,9 +9,9 @@ import numpy as np
 
 from opconform.cases.batch import Bounds, Expectation, Flag
 from opconform.cases.elements import Array, element_type, type_of
-from opconform.generators.arithmetic.native import Machine
 from opconform.generators.arithmetic.recording import Recording
 from opconform.generators.arithmetic.tape import Facts, Port, record
+from opconform.generators.primitives.machine import Machine
 
 SMALL = ("float16", "bfloat16")
 

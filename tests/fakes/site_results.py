@@ -14,8 +14,8 @@ from opconform.cases.elements import Array
 from opconform.cases.results import Outcome, Result
 from opconform.generators.source import GeneratedCases
 from opconform.reports.certificates import certificate_text
-from opconform.runners.judge import Verdict
-from opconform.runners.kept import tensor_to_json
+from opconform.runners.judging.judge import Verdict
+from opconform.runners.judging.kept import tensor_to_json
 
 SUM = "onnx/ReduceMean-18/float32/3x2x2/axes=1/uniform"
 WHOLE = "onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53"

@@ -7,7 +7,7 @@ from fakes.here import library, shipped
 import opconform.cli.session  # noqa: F401 - takes long to import
 from opconform.cases.ids import Selection
 from opconform.generators import source
-from opconform.generators.plan import selected
+from opconform.generators.selection import selected
 from opconform.generators.source import GeneratedCases
 
 source.Library = library  # type: ignore[assignment, misc]

@@ -8,8 +8,8 @@ import pytest
 from opconform.cases.elements import Array, element_type
 from opconform.cases.results import Outcome
 from opconform.generators.source import GeneratedCases
-from opconform.runners.answers import Answers
-from opconform.runners.judge import judge
+from opconform.runners.judging.answers import Answers
+from opconform.runners.judging.judge import judge
 
 Draw = Callable[[np.random.Generator], Array]
 

@@ -40,8 +40,9 @@ def test_positions_are_those_of_pixels_centers_x_first() -> None:
 def test_one_pixel_between_two_corners_is_open() -> None:
     same = {"theta": np.array([[[1, 0, 0], [0, 1, 0]]], D), "size": np.array([1, 1, 1, 2])}
     found = readings("onnx/AffineGrid-20", same, {"grid": "float64"}, align_corners=1)
-    assert [one.taken["one-corner"] for one in found] == ["start", "center", "any"]
-    assert [one.values[0][0, 0, 0, 1] for one in found[:2]] == [-1.0, 0.0]
+    assert [one.taken["one-corner"] for one in found] == ["start", "center", "end", "not-a-number"]
+    assert [one.values[0][0, 0, 0, 1] for one in found[:3]] == [-1.0, 0.0, 1.0]
+    assert np.isnan(found[3].values[0]).all()
     found = readings("onnx/AffineGrid-20", same, {"grid": "float64"})
     assert len(found) == 1
     assert found[0].values[0][0, 0].tolist() == [[-0.5, 0.0], [0.5, 0.0]]

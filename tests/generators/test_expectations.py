@@ -15,8 +15,8 @@ from hypothesis.extra import numpy as hnp
 
 from opconform.cases.elements import DeclaredType, element_type
 from opconform.cases.results import Outcome
-from opconform.generators.arithmetic.errors import Error, Known, precise, strict, widened
 from opconform.generators.arithmetic.options import bounds_of
+from opconform.generators.primitives.errors import Error, Known, precise, strict, widened
 
 WIDTHS = {"float16": np.uint16, "bfloat16": np.uint16, "float32": np.uint32, "float64": np.uint64}
 ROUNDINGS = ("truncate", "floor", "nearest-even", "nearest-away")

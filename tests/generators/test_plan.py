@@ -26,7 +26,7 @@ from opconform.generators.covering import combinations as count_combinations
 from opconform.generators.covering import least, rows
 from opconform.generators.fills import UNDRAWN, suits
 from opconform.generators.parameters import free_letters
-from opconform.generators.plan import Selection, expected, grid, planned
+from opconform.generators.plan import Selection, counted, expected, grid, planned
 from opconform.generators.source import GeneratedCases
 from opconform.specs.loader import Library
 from opconform.specs.model import VersionSpec
@@ -317,7 +317,7 @@ def test_the_default_suite_stays_within_its_budget() -> None:
 @pytest.mark.parametrize(
     ("selection", "message"),
     [
-        (Selection(strength=9, draws=1_000_000), "strength 9, 1,000,000 draws: onednn/ReduceMean"),
+        (Selection(strength=9, draws=1_000_000), "strength 9, 1,000,000 draws: onednn/Convolution"),
         (Selection(draws=10_000_000), "at least [0-9,]+ cases, [0-9,.]+ hours"),
     ],
 )
@@ -488,16 +488,23 @@ def test_the_globs_that_users_write_tell_draws_alike(glob: str) -> None:
     assert matches_numbered(glob, "onnx/ReduceMean-18/float32/2x3/axes=1;draw=", "/uniform") is True
 
 
-@pytest.mark.parametrize("glob", ["*/ReduceMean*", "*/A-from*", "*/Unsq*-11/*", "*/a*", "*/A*", "*/Reduction*"])
+@pytest.mark.parametrize("glob", ["*/ReduceMean*/*", "*/A-from*/*", "*/Unsq*-11/*", "*/a*/*", "*/A*/*", "*/*=1/*"])
 def test_a_glob_of_any_standard_selects_what_fnmatchcase_matches(few: Library, glob: str) -> None:
     wanted = [text for text in plan(*FEW) if fnmatchcase(text, glob)]
     assert list(planned(few, Selection((glob,)))) == wanted
 
 
+@pytest.mark.parametrize("glob", ["*/ReduceMean*", "onnx/*Mean-*", "*/[M-R]*-1[38]", "onnx/*8", "onnx/*nan*", "*/A*"])
+def test_a_glob_without_a_third_part_selects_operator_versions_by_name(few: Library, glob: str) -> None:
+    wanted = [text for text in plan(*FEW) if fnmatchcase("/".join(text.split("/")[:2]), glob)]
+    assert list(planned(few, Selection((glob,)))) == wanted
+    assert counted(few, Selection((glob,), draws=3)).total() == len(list(planned(few, Selection((glob,), draws=3))))
+
+
 @pytest.mark.slow
 def test_a_glob_selects_draws_as_fnmatchcase_does(few: Library) -> None:
     every = list(planned(LIBRARY, Selection(("onnx/ReduceMean-18/float32/*",), draws=13)))
-    for glob in ("*/uniform", "*draw=1[/;]*", "*draw=1*", "*;draw=*/large", "onnx/*2x3*/draw=12/*", "*=1/*"):
+    for glob in ("*/*/uniform", "*draw=1[/;]*", "*draw=1*", "*;draw=*/large", "onnx/*2x3*/draw=12/*", "*/*=1/*"):
         wanted = [text for text in every if fnmatchcase(text, glob)]
         both = planned(few, Selection((glob,), draws=13, standards=("onnx",)))
         assert [text for text in both if text.startswith("onnx/ReduceMean-18/float32/")] == wanted, glob

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -12,9 +13,9 @@ import pytest
 from opconform.cases.batch import cases_of
 from opconform.cases.elements import FloatFormat, element_type
 from opconform.cases.errors import CaseIdError
-from opconform.generators.arithmetic.errors import format_of, nearest
 from opconform.generators.fills import BESIDE, RECIPES, UNDRAWN, UPON, Blank, fill, suits
 from opconform.generators.plan import Selection, planned
+from opconform.generators.primitives.errors import format_of, nearest
 from opconform.generators.source import GeneratedCases
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -99,7 +100,18 @@ def test_probes_are_the_same_in_rows_and_columns(type_: str, name: str) -> None:
     if suits(name, element_type(type_)):
         rows = square(name, type_, 8)
         assert {tuple(sorted(row)) for row in rows} == {tuple(sorted(column)) for column in rows.T}
-        assert {row.tobytes() for row in np.abs(rows)} == {np.roll(np.abs(rows[0]), k).tobytes() for k in range(8)}
+        width = 8 if name == "underflow" else 7
+        shifted = [np.roll(rows[0, :width], k) for k in range(width)]
+        assert {row.tobytes() for row in rows[:width, :width]} == {row.tobytes() for row in shifted}
+
+
+@pytest.mark.parametrize("type_", FLOATS)
+@pytest.mark.parametrize("name", [n for n in RECIPES if n.startswith(("beside", "upon"))])
+def test_the_last_row_of_a_probe_has_nothing_to_lose(type_: str, name: str) -> None:
+    if suits(name, element_type(type_)):
+        rows = square(name, type_, 8)
+        assert np.count_nonzero(rows[-1]) == 1
+        assert [math.fsum(row) for row in rows] == [rows[-1, -1]] * 8
 
 
 @pytest.mark.parametrize("type_", FLOATS)
@@ -112,7 +124,7 @@ def test_inputs_read_in_fewer_bits_cancel(type_: str, bits: int) -> None:
         for read in map(format_of, (*FLOATS, "tf32")):
             rows = nearest(read, square(name, type_))
             expected = 2.0**-bits if read.precision > bits else 0.0
-            assert rows.sum(axis=1).tolist() == [expected] * 4
+            assert rows.sum(axis=1).tolist() == [expected] * 3 + [float(nearest(read, np.array(2.0**-bits)))]
 
 
 @pytest.mark.parametrize("type_", FLOATS)

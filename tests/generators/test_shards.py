@@ -16,7 +16,7 @@ from opconform.cases.ids import (
     shared_out,
 )
 from opconform.generators.fills import RECIPES, UNDRAWN
-from opconform.generators.plan import selected
+from opconform.generators.selection import selected
 from opconform.generators.source import GeneratedCases
 
 

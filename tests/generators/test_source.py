@@ -23,7 +23,7 @@ from opconform.cases.onnx_model import onnx_model
 from opconform.cases.results import Outcome
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
-from opconform.runners.terms import silences
+from opconform.runners.judging.terms import silences
 from opconform.specs.loader import UnknownOperator
 
 SOURCE = GeneratedCases()

@@ -13,8 +13,9 @@ from opconform.cases.errors import CaseIdError
 from opconform.cases.ids import parse_id
 from opconform.cases.onnx_model import onnx_bytes
 from opconform.cli import main
+from opconform.generators.edges import edges
 from opconform.generators.parameters import kindest_opset
-from opconform.generators.plan import edges, grid
+from opconform.generators.plan import grid
 from opconform.generators.source import GeneratedCases
 from opconform.generators.variations import ARITIES, variations
 

@@ -12,8 +12,8 @@ from fakes.recorded import KINDS, admitted, drawn, machines, recorded
 from fakes.sampled import slow
 
 from opconform.cases.elements import Array, element_type
-from opconform.generators.arithmetic.native import Machine
 from opconform.generators.arithmetic.recording import Recording
+from opconform.generators.primitives.machine import Machine
 
 FLOATS = ("float32", "float16", "bfloat16", "float64")
 

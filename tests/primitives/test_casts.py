@@ -10,8 +10,8 @@ from fakes.recorded import bare, recorded
 
 from opconform.cases.batch import Flag
 from opconform.cases.elements import Array, FloatFormat, element_type, element_types
-from opconform.generators.arithmetic.errors import lowest_of
-from opconform.generators.arithmetic.native import Machine
+from opconform.generators.primitives.errors import lowest_of
+from opconform.generators.primitives.machine import Machine
 
 FLOATS = tuple(n for n, t in element_types().items() if t.kind == "float" and n != "float8e8m0")
 NARROWER = [(a, b) for a in FLOATS for b in FLOATS if element_type(a).bits > element_type(b).bits]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from opconform.cases.batch import Bounds, Flag
 from opconform.cases.elements import Array, DeclaredType
-from opconform.generators.arithmetic.recording import Rules
+from opconform.generators.arithmetic.formula import Rules
 
 U = 2.0**-24
 

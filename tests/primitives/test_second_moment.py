@@ -11,8 +11,9 @@ from fakes.formulas import layer_normalization, recurrent, softmax
 from fakes.recorded import recorded
 
 from opconform.cases.elements import Array, element_type
-from opconform.generators.arithmetic.native import Machine
-from opconform.generators.arithmetic.recording import Recording, Rules
+from opconform.generators.arithmetic.formula import Rules
+from opconform.generators.arithmetic.recording import Recording
+from opconform.generators.primitives.machine import Machine
 
 LIMIT = 2.0  # the root of Spread.limit
 

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from opconform.cases.elements import Declaration, DeclaredType
 from opconform.reports.arithmetic import ArithmeticTables, print_arithmetic
-from opconform.runners.accuracy import Accuracy, Grade
+from opconform.runners.judging.accuracy import Accuracy, Grade
 
 
 def accuracy(type_: str, grade: Grade, ulp: float = 0.0, share: float | None = 0.25) -> Accuracy:

@@ -7,7 +7,7 @@ from fakes.results import case, invalid, result
 
 from opconform.cases.results import Result
 from opconform.reports.tally import Failures
-from opconform.runners.terms import Demands
+from opconform.runners.judging.terms import Demands
 
 
 def collected(*results: Result, demands: Demands | None = None) -> Failures:

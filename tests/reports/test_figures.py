@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from opconform.cases.results import Outcome, Result
 from opconform.reports.tally import Figures, Tally, group_of
-from opconform.runners.terms import Demands, Profile, Promise
+from opconform.runners.judging.terms import Demands, Profile, Promise
 
 REJECTED = Demands({"invalid": "rejected"})
 PROMISED = Demands(profile=Profile("p", "1", {"onnx/ReduceMean": Promise()}))

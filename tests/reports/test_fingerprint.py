@@ -32,7 +32,7 @@ from opconform.reports.arithmetic import (
     format_told,
     rolled_up,
 )
-from opconform.runners.accuracy import Accuracy, Grade
+from opconform.runners.judging.accuracy import Accuracy, Grade
 
 PROBES = ("/beside-2^", "/upon-2^", "/inexact/", "/underflow/", "/subnormal")
 ONCE, STEPWISE = "once, at the end", "after each step"

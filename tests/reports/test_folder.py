@@ -12,7 +12,7 @@ from opconform.cases.errors import OpconformError
 from opconform.cli import main
 from opconform.reports.folder import ResultsFolder, companions, inflated
 from opconform.reports.runs import read_results, read_run
-from opconform.runners.running import Judged
+from opconform.runners.execution.running import Judged
 
 RESULTS = [
     result(clauses=("onnx/ReduceMean#mean",), behaviour={"flush": ["none", "output"]}, bound_ratio=0.25, seconds=0.001),

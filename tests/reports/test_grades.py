@@ -6,7 +6,7 @@ import json
 from fakes.results import case, result
 
 from opconform.reports.arithmetic import Grades, Peak, attached_accuracy
-from opconform.runners.accuracy import Accuracy, Grade
+from opconform.runners.judging.accuracy import Accuracy, Grade
 
 
 def accuracy(grade: Grade, ulp: float | None = 0.25, share: float | None = 0.125, type_: str = "float32") -> Accuracy:

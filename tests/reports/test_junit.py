@@ -12,7 +12,7 @@ from opconform.cases.errors import OpconformError
 from opconform.cases.results import Outcome, Result
 from opconform.reports.folder import ResultsFolder
 from opconform.reports.junit import check_target, write_junit
-from opconform.runners.terms import Demands, Profile, Promise, Suspensions
+from opconform.runners.judging.terms import Demands, Profile, Promise, Suspensions
 
 HOSTILE = "]]> <b>&amp; \x00\x1b[31m \ud800 \ufffe \U0001f600 ü \"'\ttab\r\nnext"
 SHOWN = "]]> <b>&amp; \\x00\\x1b[31m \\ud800 \\ufffe \U0001f600 ü \"'\ttab\r\nnext"

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from opconform.cases.errors import OpconformError
 from opconform.cli import main
-from opconform.generators.plan import suite_cases
+from opconform.generators.selection import suite_cases
 from opconform.reports.matrix import Fate, Matrix, VersionMatrix, matrix_html, matrix_markdown, read_record
 
 ONE = VersionMatrix(

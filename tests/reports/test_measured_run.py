@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from fakes.here import run_here
 
 from opconform.cli import main
-from opconform.runners.accuracy import accuracy_from
+from opconform.runners.judging.accuracy import accuracy_from
 
 SELECT = (
     "onnx/ReduceMean-13/float32/*/beside*",

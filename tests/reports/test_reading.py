@@ -12,7 +12,7 @@ from fakes.results import case, result
 from opconform.cases.errors import OpconformError
 from opconform.reports.folder import ResultsFolder, companions
 from opconform.reports.runs import StoredResults
-from opconform.runners.running import Judged
+from opconform.runners.execution.running import Judged
 
 ACCURACY = {"grade": "faithful", "type": "float32", "ulp": 0.75}
 OUTPUTS = [{"type": "float32", "shape": [1], "sha256": "x", "base64": "AACAPw=="}]

@@ -10,7 +10,7 @@ from opconform.cases.results import Result
 from opconform.reports.progress import RunProgress, tracked
 from opconform.reports.tally import Behaviours, Failures, Tally
 from opconform.reports.terminal import SECTIONS, Detail, Summary, print_summary
-from opconform.runners.terms import Demands
+from opconform.runners.judging.terms import Demands
 
 BEYOND = "onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53"
 HOSTILE = "[bold]x[/bold] [/] \x1b[2J\x1b]0;t\x07 :smile: \u202e \r\b\x9b31m"

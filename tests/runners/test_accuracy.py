@@ -23,8 +23,8 @@ from opconform.cases.batch import (
 )
 from opconform.cases.elements import FloatFormat, element_type
 from opconform.generators.source import GeneratedCases
-from opconform.runners.accuracy import Accuracy, Grade, accuracy_from, attach_accuracy, ulp_exponent
-from opconform.runners.answers import Answers
+from opconform.runners.judging.accuracy import Accuracy, Grade, accuracy_from, attach_accuracy, ulp_exponent
+from opconform.runners.judging.answers import Answers
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 

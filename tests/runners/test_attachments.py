@@ -7,11 +7,11 @@ from fakes import attachments
 from fakes.here import run_here
 
 from opconform.generators.source import GeneratedCases
-from opconform.runners.execute import Assignment
-from opconform.runners.host import About
+from opconform.runners.execution.execute import Assignment
+from opconform.runners.execution.host import About
+from opconform.runners.execution.running import Judged, run_cases
 from opconform.runners.pool import Limits
 from opconform.runners.registry import backend_spec
-from opconform.runners.running import Judged, run_cases
 
 FRACTION = "onnx/ReduceMean-13/int32/2x2/axes=1/halves/fraction"
 UNSORTED = "onnx/ReduceMean-13/uint32/3x2x2/axes=2,0/ramp/axes-unsorted"

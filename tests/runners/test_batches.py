@@ -26,16 +26,16 @@ from opconform.cases.results import Outcome, Result, result_from_json
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 from opconform.reports.certificates import AttachCertificate
-from opconform.runners.accuracy import accuracies, attach_accuracy
-from opconform.runners.answers import (
+from opconform.runners.execution.execute import Worker
+from opconform.runners.judging.accuracy import accuracies, attach_accuracy
+from opconform.runners.judging.answers import (
     Answer,
     Answers,
     Refusal,
     Stack,
 )
-from opconform.runners.execute import Worker
-from opconform.runners.judge import judge
-from opconform.runners.kept import KeepOutputs
+from opconform.runners.judging.judge import judge
+from opconform.runners.judging.kept import KeepOutputs
 
 SOURCE = GeneratedCases()
 FLUSHING = DeclaredType(accumulator="float16", flush=frozenset({"input", "output"}))

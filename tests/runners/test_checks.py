@@ -24,8 +24,8 @@ from opconform.cases.batch import (
 )
 from opconform.cases.elements import Array, type_of
 from opconform.cases.results import Outcome
-from opconform.runners.answers import Answer, Answers
-from opconform.runners.judge import Verdict, asks_again, judge
+from opconform.runners.judging.answers import Answer, Answers
+from opconform.runners.judging.judge import Verdict, asks_again, judge
 
 
 def check(name: CheckName, *outputs: int, arrays: Sequence[Array] = (), **settings: float) -> Check:

@@ -20,7 +20,7 @@ from fakes.cluster_backends import STRUCK
 
 from opconform.cases.errors import OpconformError
 from opconform.cli import main
-from opconform.runners.running import opened_executor
+from opconform.runners.execution.executors import opened_executor
 
 pytestmark = [
     pytest.mark.slow,
@@ -235,7 +235,7 @@ def test_a_worker_that_answers_otherwise_than_it_is_asked_is_named(
 
 
 def test_a_resource_that_no_worker_has_is_told_with_what_there_is(cluster: Cluster) -> None:
-    from opconform.runners.cluster import DaskExecutor
+    from opconform.runners.execution.cluster import DaskExecutor
 
     with pytest.raises(
         OpconformError, match=r"after 0\.5 s, no worker .* has npu=2 \(its workers: .*1 with good=1, npu=1"
@@ -245,7 +245,7 @@ def test_a_resource_that_no_worker_has_is_told_with_what_there_is(cluster: Clust
 
 
 def test_a_scheduler_that_cannot_be_reached_is_named() -> None:
-    from opconform.runners.cluster import DaskExecutor
+    from opconform.runners.execution.cluster import DaskExecutor
 
     with pytest.raises(OpconformError, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:1 within 0\.5 s"):
         DaskExecutor("tcp://127.0.0.1:1", resources={}, patience=0.5).__enter__()
@@ -282,7 +282,7 @@ def test_without_dask_its_package_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_batches_grow_with_what_workers_manage_and_lose_no_case() -> None:
-    from opconform.runners.cluster import Pace, gathered
+    from opconform.runners.execution.cluster import Pace, gathered
 
     pace = Pace()
     small = [[f"{start + i}" for i in range(10)] for start in range(0, 50_000, 10)]
@@ -299,6 +299,6 @@ def test_batches_grow_with_what_workers_manage_and_lose_no_case() -> None:
 
 
 def test_what_there_is_goes_out_when_the_source_has_nothing_for_now() -> None:
-    from opconform.runners.cluster import Pace, gathered
+    from opconform.runners.execution.cluster import Pace, gathered
 
     assert list(gathered([["a"], [], [], ["b"]], Pace())) == [["a"], [], ["b"]]

@@ -34,13 +34,13 @@ from opconform.cases.results import Result
 from opconform.cases.runner import Unsupported
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
-from opconform.runners import command
-from opconform.runners.command import Command, Refused
-from opconform.runners.command_check import CommandCheck
-from opconform.runners.execute import Assignment
+from opconform.runners.execution.execute import Assignment
+from opconform.runners.execution.running import Death, Judged, run_cases
 from opconform.runners.pool import Limits, WorkerStartError
+from opconform.runners.programs import command
+from opconform.runners.programs.command import Command, Refused
+from opconform.runners.programs.command_check import CommandCheck
 from opconform.runners.registry import backend_spec, open_runner
-from opconform.runners.running import Death, Judged, run_cases
 
 TESTS = Path(__file__).parents[1]
 EXAMPLES = TESTS.parent / "examples" / "process"

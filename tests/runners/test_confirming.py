@@ -22,7 +22,7 @@ from opconform.cases.batch import (
 from opconform.cases.elements import Array
 from opconform.cases.program import OperatorVersion, Output, Program
 from opconform.generators.source import GeneratedCases
-from opconform.runners.execute import Worker
+from opconform.runners.execution.execute import Worker
 
 CASES = ["onnx/ReduceMean-13/int32/7/-/uniform"]
 CASES += [f"onnx/ReduceMean-13/int32/7/draw={draw}/uniform" for draw in range(1, 12)]

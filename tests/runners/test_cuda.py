@@ -13,9 +13,9 @@ from fakes.programs import mean
 from opconform.cases.runner import Unsupported
 from opconform.cli import main
 from opconform.reports.runs import read_results, read_run
-from opconform.runners import cuda
-from opconform.runners.cuda import CudaDevice, NoDevice, OnnxRuntimeCuda, OnnxRuntimeCudaTf32, first_device
-from opconform.runners.terms import load_declaration
+from opconform.runners.backends import cuda
+from opconform.runners.backends.cuda import CudaDevice, NoDevice, OnnxRuntimeCuda, OnnxRuntimeCudaTf32, first_device
+from opconform.runners.judging.terms import load_declaration
 
 pytest.importorskip("onnxruntime")
 DOCS = Path(__file__).parents[2] / "docs"

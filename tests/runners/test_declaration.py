@@ -7,7 +7,7 @@ import pytest
 
 from opconform.cases.elements import DeclaredType
 from opconform.cases.errors import OpconformError
-from opconform.runners.terms import load_declaration
+from opconform.runners.judging.terms import load_declaration
 
 WHOLE = """
 float32: {compute: tf32, accumulator: float32, flush: [input, output]}

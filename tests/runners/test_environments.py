@@ -22,7 +22,7 @@ from opconform.cases.errors import OpconformError
 from opconform.cases.program import Program, flat
 from opconform.cases.runner import NotInstalled, Runner, Unsupported
 from opconform.cli import main
-from opconform.runners.environments import (
+from opconform.runners.programs.environments import (
     PORTABLE,
     environment,
     interpreters,
@@ -34,7 +34,7 @@ from opconform.runners.environments import (
 from opconform.runners.registry import backend_spec, known_backends, open_runner, standards_of_name
 
 PYTHON = Path(sys.executable)
-CLIENT = Path(__file__).parents[2] / "runners" / "clients" / "python_client.py"
+CLIENT = Path(__file__).parents[2] / "runners" / "programs" / "clients" / "python_client.py"
 
 
 def elsewhere(name: str) -> Runner:
@@ -334,7 +334,7 @@ def test_uv_says_why_and_lists_releases_where_there_is_no_pip(index, tmp_path, m
     with pytest.raises(OpconformError, match=r"No solution found .* cause: Because there is no version of onnx==90\.7"):
         environment("onnx", "90.7", PYTHON)
     with monkeypatch.context() as patched:
-        patched.setattr("opconform.runners.environments.releases", lambda _: ["90.9", "90.10"])
+        patched.setattr("opconform.runners.programs.environments.releases", lambda _: ["90.9", "90.10"])
         with pytest.raises(OpconformError, match=r"onnx==90\.77: no such release; the newest is 90\.10"):
             environment("onnx", "90.77", PYTHON)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)

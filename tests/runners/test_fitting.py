@@ -64,7 +64,7 @@ def test_a_runner_that_does_not_fit_its_library_ends_the_run(run, library: str, 
     words = " ".join(done.output.split())
     assert "nxrt: opconform's runner does not fit nxrt 9.9: " in words
     assert why in words
-    assert "(runners/nxrt.py:" in words
+    assert "(runners/backends/nxrt.py:" in words
     assert "it supports nxrt>=0.1.0.dev6" in words
 
 
@@ -104,7 +104,7 @@ def test_an_answer_that_is_nothing_is_the_backends_error(run) -> None:  # type: 
 
 
 def test_a_backend_of_the_users_own_is_judged_whatever_it_raises(run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    own = "from opconform.runners.nxrt import Nxrt\nclass Own(Nxrt):\n    name = 'own'\n"
+    own = "from opconform.runners.backends.nxrt import Nxrt\nclass Own(Nxrt):\n    name = 'own'\n"
     (tmp_path / "own.py").write_text(own)
     done = run("python:own.py:Own", "nxrt", __init__="class Session: pass")
     assert done.exit_code == 1, done.output

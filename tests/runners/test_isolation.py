@@ -17,14 +17,14 @@ from fakes.sampled import slow
 from opconform.cli import main
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
-from opconform.runners import running
-from opconform.runners.accuracy import attach_accuracy
-from opconform.runners.execute import ABOUT, Assignment, Isolation
-from opconform.runners.host import About, HostFactory
-from opconform.runners.kept import KeepOutputs
+from opconform.runners.execution import running
+from opconform.runners.execution.execute import ABOUT, Assignment, Isolation
+from opconform.runners.execution.host import About, HostFactory
+from opconform.runners.execution.running import Death, Judged, run_cases, told
+from opconform.runners.judging.accuracy import attach_accuracy
+from opconform.runners.judging.kept import KeepOutputs
 from opconform.runners.pool import Limits, WorkerStartError
 from opconform.runners.registry import BackendSpec, backend_spec
-from opconform.runners.running import Death, Judged, run_cases, told
 
 SOURCE = GeneratedCases()
 LIMITS = Limits(run_seconds=30)

@@ -20,7 +20,7 @@ from opconform.cases.batch import (
 from opconform.cases.elements import Array, element_type
 from opconform.cases.results import Outcome
 from opconform.generators.source import GeneratedCases
-from opconform.runners.answers import Refusal
+from opconform.runners.judging.answers import Refusal
 
 FLOAT = np.float32
 PLAIN = Refusal("NOT_IMPLEMENTED: no kernel", unsupported=True, reason="type")

@@ -18,14 +18,14 @@ from opconform.cases.batch import (
 )
 from opconform.cases.elements import Array, element_type, type_of
 from opconform.cases.program import OperatorVersion, Output, Program, Structure, optional, sequence
-from opconform.runners.accuracy import accuracies
-from opconform.runners.answers import (
+from opconform.runners.judging.accuracy import accuracies
+from opconform.runners.judging.answers import (
     Answer,
     Answers,
     answer_of,
     same_answer,
 )
-from opconform.runners.judge import Verdict, judge
+from opconform.runners.judging.judge import Verdict, judge
 
 FLOATS = ("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float4e2m1", "bfloat16", "float16")
 INTEGERS = ("int2", "uint2", "int4", "uint4", "int8", "uint64")

@@ -13,9 +13,9 @@ import pytest
 from opconform.cases.elements import Array
 from opconform.cases.results import Outcome
 from opconform.generators.source import GeneratedCases
-from opconform.runners.answers import Answers
-from opconform.runners.judge import Verdict
-from opconform.runners.kept import (
+from opconform.runners.judging.answers import Answers
+from opconform.runners.judging.judge import Verdict
+from opconform.runners.judging.kept import (
     KEEP,
     KeepOutputs,
     tensor_from_json,

@@ -11,9 +11,9 @@ from fakes.here import PoolHere
 
 from opconform.cases.errors import OpconformError
 from opconform.cases.runner import NotInstalled
-from opconform.runners import library_reading
-from opconform.runners.library_reading import LibraryLost, read_library
-from opconform.runners.onednn_library import is_installed
+from opconform.runners.backends import library_reading
+from opconform.runners.backends.library_reading import LibraryLost, read_library
+from opconform.runners.backends.onednn_library import is_installed
 from opconform.specs.audit import Audit, LibraryAttribute, LibraryReading, LibrarySchema, audit
 from opconform.specs.loader import Library, default_root
 

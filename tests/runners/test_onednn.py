@@ -13,8 +13,8 @@ from fakes.onednn_programs import onednn_program, reduction
 from opconform.cases.elements import Array, element_type, element_types
 from opconform.cases.program import Input, Program, sequence, tensor
 from opconform.cases.runner import Classifies, Describes, Unsupported
-from opconform.runners.onednn import REASONS, OneDnnGraph
-from opconform.runners.onednn_library import OPERATIONS, TYPES, OneDnnError, is_installed
+from opconform.runners.backends.onednn import REASONS, OneDnnGraph
+from opconform.runners.backends.onednn_library import OPERATIONS, TYPES, OneDnnError, is_installed
 
 if not is_installed():
     pytest.skip("oneDNN is not installed", allow_module_level=True)
@@ -196,7 +196,7 @@ def test_what_has_no_place_in_the_c_interface_is_unsupported(runner, program, re
 
 
 def test_a_number_that_this_library_does_not_know_is_never_handed_to_it(runner, monkeypatch) -> None:
-    monkeypatch.setattr("opconform.runners.onednn.OPERATIONS", {"Future": 5000})
+    monkeypatch.setattr("opconform.runners.backends.onednn.OPERATIONS", {"Future": 5000})
     with pytest.raises(Unsupported, match=r"has no operation Future") as refusal:
         runner.prepare(onednn_program("Future", [feed(2)]))
     assert refusal.value.reason == "operator-version"
@@ -306,3 +306,12 @@ def test_types_that_it_never_had_are_unsupported(runner, type_: str) -> None:
     with pytest.raises(Unsupported, match=f"no data type for {type_}") as refusal:
         runner.prepare(reduction((2,), (0,), type_=type_))
     assert refusal.value.reason == "type"
+
+
+def test_an_attribute_that_came_in_a_later_release_is_unsupported_before(runner) -> None:
+    program = onednn_program("GELU", [feed(4)], attributes=[("mode", "string", "gelu_tanh")])
+    if tuple(map(int, runner.version().split(".")[:2])) >= (3, 9):
+        assert answer(runner, program, np.zeros(4, np.float32)).tolist() == [0.0] * 4
+        return
+    with pytest.raises(Unsupported, match=r"GELU has mode since oneDNN 3\.9; this is 3\.\d"):
+        runner.prepare(program)

@@ -14,8 +14,8 @@ import pytest
 
 from opconform.cases.errors import OpconformError
 from opconform.cases.runner import NotInstalled
-from opconform.runners.onednn import OneDnnGraph
-from opconform.runners.onednn_library import VARIABLE, find_library, is_installed
+from opconform.runners.backends.onednn import OneDnnGraph
+from opconform.runners.backends.onednn_library import VARIABLE, find_library, is_installed
 from opconform.runners.registry import backend_spec, open_runner
 
 if not is_installed():
@@ -26,7 +26,7 @@ def test_running_and_refusing_take_no_more_memory_with_time() -> None:
     done = in_process("""
         import numpy as np
         from fakes.onednn_programs import reduction
-        from opconform.runners.onednn import OneDnnGraph
+        from opconform.runners.backends.onednn import OneDnnGraph
         runner, x = OneDnnGraph(), np.ones((2, 2), np.float32)
         used = lambda: int(open("/proc/self/statm").read().split()[1]) * 4096
         executable = runner.prepare(reduction((2, 2), (1,)))
@@ -50,7 +50,7 @@ def test_running_and_refusing_take_no_more_memory_with_time() -> None:
 def test_loading_leaves_the_environment_and_the_processors_as_they_were() -> None:
     told = in_process("""
         import os
-        from opconform.runners.onednn import OneDnnGraph
+        from opconform.runners.backends.onednn import OneDnnGraph
         state = lambda: (dict(os.environ), os.sched_getaffinity(0))
         before = state()
         OneDnnGraph()

@@ -13,7 +13,7 @@ from fakes.programs import mean, reduce_mean
 from opconform.cases.elements import element_type
 from opconform.cases.errors import OpconformError
 from opconform.cases.runner import Unsupported
-from opconform.runners.onnx_backend import OnnxBackend
+from opconform.runners.backends.onnx_backend import OnnxBackend
 
 X = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
 _numbers = itertools.count()

@@ -17,7 +17,7 @@ from opconform.cases.program import Program
 from opconform.cases.results import Outcome
 from opconform.cases.runner import NotInstalled, Unsupported, Words, meaning
 from opconform.generators.source import GeneratedCases
-from opconform.runners.onnx_library import OnnxLibrary, nameless_file, to_numpy
+from opconform.runners.backends.onnx_library import OnnxLibrary, nameless_file, to_numpy
 from opconform.runners.registry import known_backends, open_runner
 
 MODULES = {
@@ -47,7 +47,7 @@ def opened(name: str) -> OnnxLibrary:
 
 
 def words_in(name: str) -> tuple[Words, ...]:
-    return importlib.import_module(f"opconform.runners.{MODULES[name]}").WORDS
+    return importlib.import_module(f"opconform.runners.backends.{MODULES[name]}").WORDS
 
 
 @pytest.fixture(params=sorted(MODULES))
@@ -329,7 +329,7 @@ def test_a_file_without_a_name_is_read_by_its_path_and_is_gone_afterwards() -> N
 
 
 def test_what_a_call_prints_is_heard_below_python_too() -> None:
-    call = "import os; from opconform.runners.onnx_library import printed; "
+    call = "import os; from opconform.runners.backends.onnx_library import printed; "
     call += "heard = printed(lambda: os.system('echo inner')); os.system('echo outer'); print(repr(heard))"
     done = subprocess.run([sys.executable, "-c", call], capture_output=True, check=True, text=True)
     assert done.stdout == "outer\n'inner\\n'\n"

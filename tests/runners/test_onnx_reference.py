@@ -14,7 +14,7 @@ from fakes.programs import constant, feed, mean, onnx_program, reduce_mean
 from opconform.cases.elements import element_type
 from opconform.cases.program import Program
 from opconform.cases.runner import Classifies, Unsupported
-from opconform.runners.onnx_reference import WORDS, OnnxReference
+from opconform.runners.backends.onnx_reference import WORDS, OnnxReference
 
 X = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
 ANY = feed("x", "float32", "A", "B")

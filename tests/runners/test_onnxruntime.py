@@ -26,11 +26,11 @@ from opconform.cases.runner import (
 )
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
-from opconform.runners.execute import Assignment
-from opconform.runners.onnxruntime import WORDS, OnnxRuntime, OnnxRuntimeNoOpt
+from opconform.runners.backends.onnxruntime import WORDS, OnnxRuntime, OnnxRuntimeNoOpt
+from opconform.runners.execution.execute import Assignment
+from opconform.runners.execution.running import Judged, run_cases
 from opconform.runners.pool import Limits
 from opconform.runners.registry import backend_spec
-from opconform.runners.running import Judged, run_cases
 
 ort = pytest.importorskip("onnxruntime")
 

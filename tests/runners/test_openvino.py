@@ -40,7 +40,7 @@ from opconform.cases.runner import (
     NotInstalled,
     Unsupported,
 )
-from opconform.runners.openvino import ELEMENT_TYPES, WORDS, OpenVino, OpenVinoEvaluate, OpenVinoOnnx
+from opconform.runners.backends.openvino import ELEMENT_TYPES, WORDS, OpenVino, OpenVinoEvaluate, OpenVinoOnnx
 
 if importlib.util.find_spec("openvino") is None:
     pytest.skip("openvino is not installed", allow_module_level=True)
@@ -440,7 +440,7 @@ def test_each_backend_says_what_it_is(kind) -> None:
 
 
 def test_importing_starts_no_telemetry_and_leaves_the_home_alone(tmp_path) -> None:
-    code = "import sys; from opconform.runners.openvino import OpenVino; OpenVino(); "
+    code = "import sys; from opconform.runners.backends.openvino import OpenVino; OpenVino(); "
     code += "print([m for m in sys.modules if m.startswith('openvino_telemetry')])"
     done = subprocess.run(
         [sys.executable, "-P", "-c", code],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opconform.runners.library_reading import (
+from opconform.runners.backends.library_reading import (
     COUNTED,
     Layout,
     TypeOrAny,

@@ -7,7 +7,7 @@ import pytest
 from fakes.results import case, invalid, result
 
 from opconform.cases.errors import OpconformError
-from opconform.runners.terms import Demands, Profile, load_profile
+from opconform.runners.judging.terms import Demands, Profile, load_profile
 
 WHOLE = """
 name: edge

@@ -19,10 +19,10 @@ from opconform.cli import main
 from opconform.generators.source import GeneratedCases
 from opconform.reports.folder import inflated
 from opconform.reports.site.case_lists import unpacked
-from opconform.runners.answers import Answer
-from opconform.runners.execute import Worker
-from opconform.runners.host import Hosts, Request
-from opconform.runners.kept import judged_again
+from opconform.runners.execution.execute import Worker
+from opconform.runners.execution.host import Hosts, Request
+from opconform.runners.judging.answers import Answer
+from opconform.runners.judging.kept import judged_again
 from opconform.runners.pool import Limits
 from opconform.runners.registry import backend_spec
 

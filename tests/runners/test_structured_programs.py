@@ -28,8 +28,8 @@ from opconform.cases.program import (
     flat,
 )
 from opconform.cases.runner import Runner
-from opconform.runners.onnx_reference import OnnxReference
-from opconform.runners.onnxruntime import OnnxRuntime
+from opconform.runners.backends.onnx_reference import OnnxReference
+from opconform.runners.backends.onnxruntime import OnnxRuntime
 
 pytest.importorskip("onnxruntime")
 

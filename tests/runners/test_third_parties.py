@@ -16,7 +16,7 @@ from opconform.cases.program import Input
 from opconform.cases.results import Outcome
 from opconform.cases.runner import NotInstalled, Unsupported
 from opconform.generators.source import GeneratedCases
-from opconform.runners.cuda import CudaDevice, first_device
+from opconform.runners.backends.cuda import CudaDevice, first_device
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SOURCE = GeneratedCases()

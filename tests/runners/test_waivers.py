@@ -8,7 +8,7 @@ from fakes.results import MEAN, case, invalid, result
 
 from opconform.cases.errors import OpconformError
 from opconform.cases.results import Outcome, Result
-from opconform.runners.terms import (
+from opconform.runners.judging.terms import (
     Demands,
     Profile,
     Promise,

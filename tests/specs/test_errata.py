@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from opconform.cases.errors import OpconformError
-from opconform.runners.terms import (
+from opconform.runners.judging.terms import (
     Errata,
     Suspensions,
     disputed_clauses,

@@ -83,9 +83,9 @@
       lines.map(([line, backend]) => [h("p", { class: "soft small label" }, lines.length > 1 || failing.length
         ? backend.name : "any backend"), command(line)]).flat(),
       script ? h("p", null, copyButton("Copy script", () => script)) : null,
-      script ? h("details", null, h("summary", null, "The script, which only needs the standard's library and NumPy"),
+      script ? h("details", null, h("summary", null, "The script, as opconform show --script prints it"),
         h("div", { class: "script" }, h("pre", { tabindex: "0" }, script)))
-        : [h("p", { class: "soft small label" }, "All details"), command(`opconform show '${id}'`)],
+        : [h("p", { class: "soft small label" }, "A script"), command(`opconform show --script '${id}'`)],
     ].flat();
   }
 

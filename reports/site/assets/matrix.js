@@ -189,15 +189,18 @@
       ? cell.fails : cell.title.split(", ").some((words) => words.endsWith(` ${outcome}`))));
   }
 
+  /* Show the chosen backends that ran anything of the standard; the others would have an empty column. */
   function hideColumns(given) {
+    const listed = rows.filter((one) => !given.standard || one.body.dataset.standard === given.standard);
+    const shown = given.chosen.filter((i) => !given.standard || listed.some((one) => one.links[i]));
     heads.forEach((head, i) => {
-      const hidden = !given.chosen.includes(i);
+      const hidden = !shown.includes(i);
       if (head.hidden === hidden) { return; }
       head.hidden = hidden;
       for (const one of [...rows, ...families]) { one.cells[i].hidden = hidden; }
     });
-    table.style.setProperty("--columns", given.chosen.length);
-    for (const head of table.querySelectorAll("tr.group th")) { head.colSpan = given.chosen.length + 1; }
+    table.style.setProperty("--columns", shown.length);
+    for (const head of table.querySelectorAll("tr.group th")) { head.colSpan = shown.length + 1; }
     const label = document.getElementById("columns");
     if (label) {
       label.textContent = isWhole(given) ? `All ${backends.length} backends` : given.chosen.length === 1

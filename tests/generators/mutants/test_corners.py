@@ -18,8 +18,9 @@ from opconform.generators.mutants.corners import CORNERS
 from opconform.generators.mutants.effects import grid
 from opconform.generators.mutants.implementation import Invocation, Met
 from opconform.generators.mutants.shapes import broadcast_levels
-from opconform.generators.plan import Selection, selected
+from opconform.generators.plan import Selection
 from opconform.generators.primitives.conversions import rounded_to
+from opconform.generators.selection import selected
 from opconform.generators.source import GeneratedCases
 from opconform.specs.model import Spec, VersionSpec
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opconform.cases.elements import element_type
-from opconform.generators.arithmetic.errors import nearest
-from opconform.generators.arithmetic.native import Machine
 from opconform.generators.arithmetic.recording import Recording
 from opconform.generators.arithmetic.tape import Call, Facts, Port, Value, record
 from opconform.generators.mutants.nodes import alternatives, deviations
+from opconform.generators.primitives.errors import nearest
+from opconform.generators.primitives.machine import Machine
 
 SINGLE = Machine(np.dtype(np.float32), np.dtype(np.float32))
 

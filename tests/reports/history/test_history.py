@@ -29,7 +29,7 @@ from opconform.reports.history.database import SCHEMA, add, prune, reading, writ
 from opconform.reports.history.show import changes_of, results, stays, turns
 from opconform.reports.runs import Terms
 from opconform.reports.tally import Tally
-from opconform.runners.terms import Demands, Suspensions
+from opconform.runners.judging.terms import Demands, Suspensions
 
 UNIFORM, RAMP, LARGE = (case(fill=fill) for fill in ("uniform", "ramp", "large"))
 OTHER = case("onnx/Mean-8", "float16")

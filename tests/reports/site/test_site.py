@@ -21,7 +21,7 @@ from opconform.cli import main
 from opconform.reports.runs import Terms, put_together
 from opconform.reports.site.gather import gather
 from opconform.reports.site.writer import operator_page_name, shown
-from opconform.runners.terms import Waiver, Waivers
+from opconform.runners.judging.terms import Waiver, Waivers
 
 FIRST, NEXT = "onnx/ReduceMean-1", "onnx/ReduceMean-11"
 CLAUSES = ("onnx/ReduceMean#mean", "onnx/ReduceMean#keepdims-default")

@@ -1,0 +1,232 @@
+"""A recorded formula: its graph, its forks, and facts that follow from these."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal, TypeVar
+
+import numpy as np
+
+from ...cases.batch import CheckName, Labels
+from ...cases.elements import Array, DeclaredType
+from ...cases.program import Structure
+from ..primitives.errors import Context, Known, strict
+from .graph import Graph, exact
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A test of whole outputs, by their indices; `arrays` are the indices of nodes that they are compared with."""
+
+    name: CheckName
+    outputs: tuple[int, ...]
+    settings: tuple[tuple[str, float | str], ...] = ()
+    arrays: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fork:
+    """One combination of options of the silences that a reference met: `labels`, in the order in which it met them.
+
+    `kind`: `values`; `any` (any values of the outputs' shapes); `rejected` or `anything`; or `invalid`, by the clause
+    `invalid`. `outputs`, `requirements` (with their clauses) and `conditions` (under which a silence is open) are
+    indices of nodes. `structure` is the structure of each output if some are not tensors; `outputs` are then all their
+    tensors.
+    """
+
+    labels: Labels
+    kind: str = "values"
+    outputs: tuple[int, ...] = ()
+    requirements: tuple[tuple[str, int], ...] = ()
+    conditions: tuple[tuple[str, int], ...] = ()
+    checks: tuple[Tested, ...] = ()
+    structure: tuple[Structure, ...] = ()
+    invalid: str = ""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What expectations depend on besides the formula and the data.
+
+    `random`: the data are random with mean zero, so that the second moment of errors may be judged (tier T2).
+    `declared`: a device's declared arithmetic, by element type.
+    """
+
+    random: bool = False
+    declared: Mapping[str, DeclaredType] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True)
+class Work:
+    """The properties of a fork's computation.
+
+    `level`: `rounds` if any node rounds, else `selects` if any compares or selects real numbers, else `moves`.
+    `copies`: for each output, whether its zeros keep the signs that they have in the inputs. `terms`: the most elements
+    that are summed into one. `means` and `rounding`: the indices of means, and of all nodes that round; `inner`: the
+    rounding nodes whose results are not outputs. `alone`: whether it sums one number over no axis, perhaps to plus
+    zero.
+    """
+
+    level: Literal["rounds", "selects", "moves"]
+    copies: tuple[bool, ...]
+    terms: int
+    means: frozenset[int]
+    rounding: tuple[int, ...]
+    inner: frozenset[int]
+    alone: bool
+
+
+def work_of(graph: Graph, fork: Fork) -> Work:
+    """Return the properties of a fork's computation."""
+    work, most, means = {"moves"}, 1, []
+    live = [at for at in graph.live(fork.outputs) if graph.nodes[at].args]
+    keeps: dict[int, bool] = {}
+    rounding, alone = set[int](), False
+    for at in live:
+        node = graph.nodes[at]
+        most = max(most, node.room.terms([graph.nodes[a].shape for a in node.args], **node.parameters))
+        none = node.parameters.get("axes") == ()
+        alone = alone or (none and not node.shape and node.name in ("sum", "mean"))
+        kept = node.room.keeps_zeros or node.parameters.get("signed", False) or none
+        own = node.kind != "real" or node.room.frees_zeros
+        keeps[at] = own or (kept and all(keeps.get(a, True) for a in node.args))
+        if node.computes:
+            work.add(node.room.work)
+            if node.room.work == "rounds":
+                rounding.add(at)
+            if node.name == "mean":
+                means.append(at)
+    level = next(w for w in ("rounds", "selects", "moves") if w in work)
+    inner = frozenset(rounding - _last(graph, fork.outputs)) if rounding else frozenset[int]()
+    copies = tuple(keeps.get(at, True) for at in fork.outputs)
+    return Work(level, copies, most, frozenset(means), tuple(sorted(rounding)), inner, alone)
+
+
+def _last(graph: Graph, outputs: Sequence[int]) -> set[int]:
+    """Return the nodes whose results are outputs unchanged."""
+    found: set[int] = set()
+    todo = list(outputs)
+    while todo:
+        at = todo.pop()
+        node = graph.nodes[at]
+        found.add(at)
+        if node.args and node.room.work == "moves":
+            todo += node.args
+    return found
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A reference's formula for one program, whatever the data. `types`: the element types of outputs."""
+
+    graph: Graph
+    forks: tuple[Fork, ...]
+    types: tuple[str, ...]
+
+    @functools.cached_property
+    def live(self) -> tuple[int, ...]:
+        """The nodes that any result of a case needs."""
+        places = [at for f in self.forks for at in f.outputs]
+        places += [at for f in self.forks for _, at in (*f.requirements, *f.conditions)]
+        places += [at for f in self.forks for check in f.checks for at in check.arrays]
+        return self.graph.live(places)
+
+    @functools.cached_property
+    def wide(self) -> bool:
+        """Whether it computes float64 results, whose exact values need a wider carrier."""
+        return "float64" in self._rounding
+
+    @functools.cached_property
+    def _rounding(self) -> frozenset[str]:
+        nodes = (self.graph.nodes[at] for at in self.live)
+        return frozenset(n.computes for n in nodes if n.args and n.computes and n.room.work == "rounds")
+
+    @functools.cached_property
+    def real_types(self) -> frozenset[str]:
+        """The floating-point types that occur."""
+        return frozenset(self.graph.nodes[at].computes for at in self.live) - {""}
+
+    @functools.cached_property
+    def real_ports(self) -> tuple[tuple[int, str], ...]:
+        """The indices and types of floating-point inputs."""
+        nodes = (self.graph.nodes[at] for at in self.live)
+        return tuple((n.parameters["port"], n.type) for n in nodes if n.name == "port" and n.kind == "real")
+
+    @functools.cached_property
+    def contexts(self) -> tuple[Context, ...]:
+        """The arithmetics that the standards leave open."""
+        return strict(self.real_types, self._rounding)
+
+    @functools.cached_property
+    def shapes(self) -> tuple[tuple[int, ...] | None, ...]:
+        """The shape of each output; None if readings differ in it, or none has one."""
+        return self._shared(lambda at: self.graph.nodes[at].shape)
+
+    @functools.cached_property
+    def ranks(self) -> tuple[int | None, ...]:
+        """The rank of each output; None if readings differ in it, or one admits any answer."""
+        return self._shared(lambda at: len(self.graph.nodes[at].shape))
+
+    def _shared(self, fact: Callable[[int], T]) -> tuple[T | None, ...]:
+        every = {tuple(map(fact, fork.outputs)) for fork in self.forks if fork.kind in ("values", "any")}
+        if len({len(facts) for facts in every}) != 1 or any(f.kind == "anything" for f in self.forks):
+            return (None,) * len(self.types)
+        return tuple(facts[0] if len(set(facts)) == 1 else None for facts in zip(*every, strict=True))
+
+    @functools.cached_property
+    def terms(self) -> int:
+        """The most elements that are summed into one."""
+        return max(work.terms for work in self.works)
+
+    @functools.cached_property
+    def weight(self) -> int:
+        """The number of elements of one lane in all nodes together, a measure of the memory."""
+        return sum(int(np.prod(self.graph.nodes[at].shape)) for at in self.live)
+
+    @property
+    def invalid_clause(self) -> str:
+        """The clause that every reading of the program breaks, except for refusals, whatever the data; or empty."""
+        broken = [f.invalid for f in self.forks if f.kind == "invalid"]
+        return broken[0] if broken and all(f.kind in ("invalid", "rejected") for f in self.forks) else ""
+
+    def exact(self, arrays: Sequence[Array]) -> dict[int, Known]:
+        """Return every live node's exact values; in the wide carrier also if float64 overflows before an output."""
+        found = exact(self.graph, self.live, arrays, wide=self.wide)
+        if self.wide or not self._overflows(found):
+            return found
+        return exact(self.graph, self.live, arrays, wide=True)
+
+    def _overflows(self, known: Mapping[int, Known]) -> bool:
+        """Return whether the first reading has an infinite or NaN output, after an overflow of finite numbers."""
+        outputs = set(self.forks[0].outputs)
+        if all(self.graph.nodes[at].kind != "real" or known[at].all_finite for at in outputs):
+            return False
+        nodes = ((self.graph.nodes[at], known[at]) for at in self.live if at not in outputs)
+        return any(
+            node.args
+            and node.kind == "real"
+            and node.room.work == "rounds"
+            and np.isinf(y.f).any()
+            and all(known[a].all_finite for a in node.args if self.graph.nodes[a].kind == "real")
+            for node, y in nodes
+        )
+
+    @functools.cached_property
+    def works(self) -> tuple[Work, ...]:
+        """The properties of each fork's computation."""
+        return tuple(work_of(self.graph, fork) for fork in self.forks)
+
+    @functools.cached_property
+    def _lives(self) -> dict[tuple[int, ...], tuple[int, ...]]:
+        return {}
+
+    def live_of(self, outputs: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the nodes that outputs need, in order."""
+        if outputs not in self._lives:
+            self._lives[outputs] = self.graph.live(outputs)
+        return self._lives[outputs]

@@ -1,0 +1,1 @@
+"""Libraries under test, one module each, and the queries about their operations."""

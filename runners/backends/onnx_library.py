@@ -1,0 +1,163 @@
+"""The shared part of runners for Python libraries that read ONNX models; each adds a message table and two calls."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import importlib.metadata
+import os
+import tempfile
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, TypeAlias
+
+from ...cases.elements import Array
+from ...cases.program import Program, element_names
+from ...cases.runner import (
+    Executable,
+    NotInstalled,
+    Reason,
+    Unsupported,
+    Words,
+    meaning,
+)
+
+Call: TypeAlias = Callable[[Sequence[Array]], Sequence[Any]]
+"""Takes the arrays of `program.feeds` in order, and returns the outputs in the order of `program.answers`."""
+
+NUMPY_TYPES = frozenset({
+    "bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+})  # fmt: skip
+"""The element types that NumPy has itself, without text and complex numbers."""
+
+
+class OnnxLibrary:
+    """A backend that compiles ONNX models; a subclass defines how, and the library's messages for refusals.
+
+    `module` is the module to import, `package` the package that installs it and has its version. `types` are the
+    element types that the library exchanges with Python; without `nests`, it only handles tensors.
+    """
+
+    name: str
+    standards: tuple[str, ...] = ("onnx",)
+    module: ClassVar[str]
+    package: ClassVar[str]
+    words: ClassVar[tuple[Words, ...]]
+    types: ClassVar[frozenset[str]] = NUMPY_TYPES
+    nests: ClassVar[bool] = False
+
+    def __init__(self) -> None:
+        self.library = self.imported(self.module)
+
+    def version(self) -> str:
+        """Return the version of the library's package."""
+        return importlib.metadata.version(self.package)
+
+    def prepare(self, program: Program, /) -> Executable:
+        """Compile `program`. Raises Unsupported, or the library's own error."""
+        self._refuse_types(program)
+        with self._refusing():
+            return _Compiled(self, self.compiled(program))
+
+    @abstractmethod
+    def compiled(self, program: Program) -> Call:
+        """Return a function that runs `program`. Raises Unsupported, or the library's own error."""
+
+    def reason(self, error: BaseException, /) -> Reason:
+        """Return why the library refused, as far as its message shows."""
+        if isinstance(error, MemoryError):
+            return "memory"
+        found = meaning(self.words, words_of(error))
+        return found.reason if found else "other"
+
+    def run(self, call: Call, inputs: Sequence[Array]) -> Sequence[Any]:
+        """Return the result of `call` for `inputs`. Raises Unsupported, or the library's own error."""
+        with self._refusing():
+            return call(inputs)
+
+    @classmethod
+    def imported(cls, module: str) -> Any:
+        """Return a module of the library; NotInstalled if the library is missing, and not only this module."""
+        try:
+            return importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name != module.partition(".")[0]:
+                raise
+            raise NotInstalled(f"{cls.package} is not installed: pip install {cls.package}") from error
+
+    def _refuse_types(self, program: Program) -> None:
+        for type_ in [one.type for one in program.feeds] + [one.type for one in program.answers]:
+            odd = [name for name in element_names(type_) if name not in self.types]
+            if odd:
+                raise Unsupported(f"{self.name} cannot exchange {odd[0]} with Python", "type")
+        if not (self.nests or program.is_plain):
+            raise Unsupported(f"{self.name} can only exchange tensors with Python", "type")
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Convert an error that only says "not implemented" to Unsupported."""
+        try:
+            yield
+        except Exception as error:
+            words = words_of(error)
+            found = meaning(self.words, words)
+            if found is not None and found.plain:
+                raise Unsupported(words, found.reason) from error
+            raise
+
+
+class _Compiled:
+    """A program that a library has compiled."""
+
+    def __init__(self, library: OnnxLibrary, call: Call) -> None:
+        self._library = library
+        self._call = call
+
+    def run(self, inputs: Sequence[Array], /) -> Sequence[Any]:
+        """Return the library's outputs. Raises Unsupported, or the library's own error."""
+        return self._library.run(self._call, inputs)
+
+
+def words_of(error: BaseException) -> str:
+    """Return the class of an error and its message, in the form that tables of messages match."""
+    return f"{type(error).__name__}: {error}"
+
+
+def to_numpy(tensor: Any) -> Any:
+    """Return the array of a library's tensor; TypeError if it returned something else."""
+    if not hasattr(tensor, "numpy"):
+        raise TypeError(f"the library gives a {type(tensor).__name__} where the model has a tensor")
+    return tensor.numpy()
+
+
+@contextmanager
+def nameless_file(content: bytes = b"") -> Iterator[str]:
+    """Yield a path to a file with `content` that has no name, so that nothing stays behind if this process dies.
+
+    For libraries that only read and write files. Linux.
+    """
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        yield f"/proc/self/fd/{file.fileno()}"
+
+
+def printed(call: Callable[[], object]) -> str:
+    """Return what `call` prints on stdout, for libraries that only print why they fail.
+
+    If the library fails, call this to run it a second time: the first run keeps its stdout, so that the last lines
+    before a crash reach the pool.
+    """
+    libc, stdout = ctypes.CDLL(None), os.dup(1)
+    with tempfile.TemporaryFile() as heard:
+        libc.fflush(None)
+        os.dup2(heard.fileno(), 1)
+        try:
+            call()
+            libc.fflush(None)
+        finally:
+            os.dup2(stdout, 1)
+            os.close(stdout)
+        heard.seek(0)
+        return heard.read().decode(errors="replace")

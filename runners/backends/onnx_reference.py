@@ -1,0 +1,118 @@
+"""ONNX programs on the reference evaluator of the onnx package; a backend under test, not an oracle."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...cases.elements import Array, canonical, element_type
+from ...cases.onnx_model import feeds, onnx_model
+from ...cases.program import Program, TypeExpression, parse_type
+from ...cases.runner import Executable, Reason, Unsupported, Words, meaning
+
+WORDS = (
+    Words(r"No registered schema for operator", "operator-version", plain=True),
+    Words(r"(No registered|Not registered|No default|No) implementation for operator", "operator-version", plain=True),
+    Words(r"No implementation was found for node type", "operator-version", plain=True),
+    Words(r"Node type '.*' from domain '.*' is unknown", "operator-version", plain=True),
+    Words(r"Scan is not implemented for|Scan with zero scan-input length", "attribute", plain=True),
+    Words(r"This operator is not implemented shape", "rank", plain=True),
+    Words(r"not supported for the input types|Invalid integer data type", "type"),
+    Words(r"[Uu]nable to allocate", "memory"),
+    Words(r"Attribute '.*' is expected|got an unexpected keyword argument", "attribute"),
+    Words(r"broadcast", "shape"),
+    Words(r"is out of bounds for array of dimension|duplicate value in 'axis'", "invalid"),
+    Words(r"missing \d+ required positional argument|Issues with types", "invalid"),
+)
+"""The messages of onnx 1.16 to 1.23, and of NumPy."""
+
+
+class OnnxReference:
+    """onnx.reference.ReferenceEvaluator, without NumPy's warnings."""
+
+    name = "onnx-reference"
+    standards: tuple[str, ...] = ("onnx",)
+
+    def __init__(self) -> None:
+        import onnx.reference  # noqa: PLC0415 - only a worker that runs it pays for it
+
+        self._library: Any = onnx
+
+    def version(self) -> str:
+        """Return onnx's version."""
+        return str(self._library.__version__)
+
+    def describe(self) -> dict[str, str]:
+        """Return the version of NumPy."""
+        return {"numpy": np.__version__}
+
+    def prepare(self, program: Program, /) -> Executable:
+        """Make an evaluator for `program`. Raises Unsupported, or the evaluator's own error."""
+        try:
+            evaluator = self._library.reference.ReferenceEvaluator(onnx_model(program))
+        except Exception as error:
+            self.refuse_if_plain(error)
+            raise
+        return _Evaluator(self, evaluator, program)
+
+    def reason(self, error: BaseException, /) -> Reason:
+        """Return why the evaluator refused, as far as its message shows."""
+        if isinstance(error, MemoryError):
+            return "memory"
+        # "Issues with types" is raised from the more specific error.
+        for told in (error.__cause__, error):
+            if found := meaning(WORDS, str(told)):
+                return found.reason
+        return "other"
+
+    def refuse_if_plain(self, error: Exception) -> None:
+        """Raise Unsupported if `error` only says "not implemented"."""
+        found = meaning(WORDS, str(error))
+        if isinstance(error, NotImplementedError) or (found is not None and found.plain):
+            # The next lines list everything that is implemented.
+            words = str(error).partition("\n")[0] or type(error).__name__
+            raise Unsupported(words, self.reason(error)) from error
+
+
+class _Evaluator:
+    """A prepared program."""
+
+    def __init__(self, runner: OnnxReference, evaluator: Any, program: Program) -> None:
+        self._runner = runner
+        self._evaluator = evaluator
+        self._program = program
+
+    def run(self, inputs: Sequence[Array], /) -> Sequence[Any]:
+        """Return the outputs with their original types and shapes. Raises Unsupported, or the evaluator's own error."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            try:
+                outputs = self._evaluator.run(None, self._fed(inputs))
+            except Exception as error:
+                self._runner.refuse_if_plain(error)
+                raise
+        if self._program.is_plain:
+            return [canonical(output) for output in outputs]
+        return [_value(parse_type(one.type), x) for one, x in zip(self._program.answers, outputs, strict=True)]
+
+    def _fed(self, inputs: Sequence[Array]) -> dict[str, Any]:
+        """Return the inputs: a map's values keep their type, which the evaluator cannot know otherwise."""
+        found = feeds(self._program, inputs)
+        for feed, value in zip(self._program.feeds, found.values(), strict=True):
+            if feed.layout.kind == "map":
+                kind = element_type(feed.leaves[1].type)
+                if kind.kind != "string":
+                    value.update({key: kind.dtype.type(one) for key, one in value.items()})
+        return found
+
+
+def _value(expression: TypeExpression, answer: Any) -> Any:
+    """Return an answer as a value: the evaluator gives an optional as a list of one item, which may be missing."""
+    if expression.kind != "optional" or not isinstance(answer, list):
+        return answer
+    held = answer[0] if answer else None
+    of_list = expression.of is not None and expression.of.kind == "sequence"
+    return held if len(answer) <= 1 and (held is None or isinstance(held, list) == of_list) else answer

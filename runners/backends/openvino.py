@@ -1,0 +1,431 @@
+"""OpenVINO in three forms: its operations on the CPU plugin or the core's own kernels, and ONNX by its front end."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ...cases.elements import (
+    Array,
+    canonical,
+    content,
+    element_type,
+    from_content,
+    type_of,
+)
+from ...cases.errors import ProgramError
+from ...cases.onnx_model import onnx_bytes
+from ...cases.program import (
+    Attribute,
+    Body,
+    Input,
+    OperatorVersion,
+    Output,
+    Program,
+    is_tensor,
+)
+from ...cases.runner import (
+    Executable,
+    NotInstalled,
+    Reason,
+    Unsupported,
+    Words,
+    meaning,
+)
+
+WORDS = (
+    # What it does not implement.
+    Words(r"Couldn't create operation|Unsupported opset version requested", "operator-version", plain=True),
+    Words(r"No conversion rule found for operations", "operator-version", plain=True),
+    Words(r"does not support the following ONNX operations", "operator-version", plain=True),
+    Words(r"doesn't support .* operation with dynamic rank", "dynamic", plain=True),
+    Words(r"Unsupported input type|Unsupported data type|Bad format for f8 conversion type", "type", plain=True),
+    Words(r"unsupported element type", "type", plain=True),
+    Words(r"unsupported reorder case|unsupported src_prc", "type", plain=True),
+    Words(r"mode is not supported|attribute of \S+ op is not supported", "attribute", plain=True),
+    Words(r"Unsupported padding mode", "attribute", plain=True),
+    Words(r"Non-constant \S+ input is not supported", "dynamic", plain=True),
+    Words(r"Not Implemented:", "other", plain=True),
+    # The whole message if a node's evaluate() returns false: there is no kernel for these types.
+    Words(r"Evaluation failed on", "type", plain=True),
+    # Refusals of valid or invalid programs.
+    Words(r"bad_alloc", "memory"),
+    Words(r"Element type of .* must be|do not have the same element type|Failed to set tensor .* precision", "type"),
+    Words(r"Invalid attribute type|unknown attribute", "attribute"),
+    Words(r"shape needs to be known\(static\)", "dynamic"),
+    Words(r"must be a scalar or 1D input", "rank"),
+    Words(r"Argument shapes are inconsistent|incorrect number of input/output dimensions", "shape"),
+    Words(r"Can't set the input tensor .* incompatible|Eltwise shape infer input shapes", "shape"),
+    Words(r"conflicts with the reshape pattern", "shape"),
+    Words(r"out of the tensor rank range|index '\d+' out of range", "invalid"),
+)
+"""The messages of OpenVINO 2023.1 to 2026.4."""
+
+_DEVICE = "CPU"
+_PRECISION = "f32"
+_SETTINGS = {
+    "INFERENCE_PRECISION_HINT": _PRECISION,
+    "NUM_STREAMS": "1",
+    "INFERENCE_NUM_THREADS": "1",
+    "ENABLE_CPU_PINNING": "NO",  # pinned workers could share one core
+}
+
+_OLDEST_YEAR = 2024
+_INSTALL = "pip install openvino"
+_TELEMETRY = "openvino_telemetry"
+ELEMENT_TYPES: Mapping[str, str] = MappingProxyType({
+    "bool": "boolean",
+    "string": "string",
+    "bfloat16": "bf16",
+    "float4e2m1": "f4e2m1",
+    "float8e4m3fn": "f8e4m3",
+    "float8e5m2": "f8e5m2",
+    "float8e8m0": "f8e8m0",
+    "uint2": "u2",
+    **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
+    **{f"int{bits}": f"i{bits}" for bits in (4, 8, 16, 32, 64)},
+    **{f"uint{bits}": f"u{bits}" for bits in (4, 8, 16, 32, 64)},
+})  # fmt: skip
+"""The library's names of its element types."""
+
+_MADE_OF_BODIES = ("If", "Loop", "TensorIterator")
+"""Compiling such a node without a body ends the process."""
+_MISNAMED = MappingProxyType({("LogicalXor", 1): "opset2"})
+"""Operations whose name differs in the set that introduced them."""
+
+
+class OpenVino:
+    """OpenVINO operations on the CPU plugin, which computes in float32."""
+
+    name = "openvino"
+    standards: tuple[str, ...] = ("openvino",)
+
+    def __init__(self) -> None:
+        self.library = _library()
+        self._core = self.library.Core()
+
+    def version(self) -> str:
+        """Return OpenVINO's version, without its build."""
+        return _short(self.library.get_version())
+
+    def describe(self) -> dict[str, str]:
+        """Return the device, the plugin, its settings, and the capabilities that the plugin reports."""
+        plugin = self._core.get_versions(_DEVICE)[_DEVICE]
+        capabilities = self._core.get_property(_DEVICE, "OPTIMIZATION_CAPABILITIES")
+        return {
+            "device": f"{_DEVICE}: {str(self._core.get_property(_DEVICE, 'FULL_DEVICE_NAME')).strip()}",
+            "plugin": f"{plugin.description} {plugin.build_number}",
+            "capabilities": " ".join(str(c) for c in capabilities),
+            "precision_hint": _PRECISION,
+            "threads": _SETTINGS["INFERENCE_NUM_THREADS"],
+        }
+
+    def prepare(self, program: Program, /) -> Executable:
+        """Make and compile the model of `program`. Raises Unsupported, or OpenVINO's own error."""
+        _check_types(program)
+        try:
+            model = self._model(program)
+            compiled = self._core.compile_model(model, _DEVICE, _SETTINGS)
+        except Exception as error:
+            self.refuse_if_plain(error)
+            raise
+        return _Request(self, compiled, program)
+
+    def reason(self, error: BaseException, /) -> Reason:
+        """Return why OpenVINO refused, as far as its message shows."""
+        if isinstance(error, MemoryError):
+            return "memory"
+        found = meaning(WORDS, str(error))
+        return found.reason if found else "other"
+
+    def refuse_if_plain(self, error: Exception) -> None:
+        """Raise Unsupported if `error` only says "not implemented"."""
+        found = meaning(WORDS, str(error))
+        if found is not None and found.plain:
+            raise Unsupported(str(error), found.reason) from error
+
+    def _model(self, program: Program) -> Any:
+        return _native_model(self.library, program)
+
+
+class OpenVinoEvaluate(OpenVino):
+    """OpenVINO operations on the core's reference kernels, without a plugin."""
+
+    name = "openvino-evaluate"
+
+    def describe(self) -> dict[str, str]:
+        """Return what computes, and its build."""
+        return {"device": "none: the core's reference kernels", "build": str(self.library.get_version())}
+
+    def prepare(self, program: Program, /) -> Executable:
+        """Make the model of `program`. Raises Unsupported, or OpenVINO's own error."""
+        _check_types(program)
+        try:
+            return _Evaluation(self, self._model(program))
+        except Exception as error:
+            self.refuse_if_plain(error)
+            raise
+
+
+class OpenVinoOnnx(OpenVino):
+    """ONNX programs through OpenVINO's ONNX front end, on the CPU plugin."""
+
+    name = "openvino-onnx"
+    standards: tuple[str, ...] = ("onnx",)
+
+    def _model(self, program: Program) -> Any:
+        return self._core.read_model(onnx_bytes(program))
+
+
+class _Request:
+    """A compiled model with the one request that runs it; input memory is reused while shapes stay the same."""
+
+    def __init__(self, runner: OpenVino, compiled: Any, program: Program) -> None:
+        self._runner = runner
+        self._request = compiled.create_infer_request()
+        self._places = _places(compiled.inputs, program.feeds)
+        self._outputs = range(len(compiled.outputs))
+        self._memory: dict[int, Array] = {}
+
+    def run(self, inputs: Sequence[Array], /) -> Sequence[Array]:
+        """Return copies of the outputs. Raises Unsupported, or OpenVINO's own error."""
+        for place, x in zip(self._places, inputs, strict=True):
+            if place is not None:
+                self._put(place, x)
+        try:
+            # with one thread, infer() loses errors of nodes (seen in 2026.4), and returns garbage
+            self._request.start_async()
+            self._request.wait()
+        except Exception as error:
+            self._runner.refuse_if_plain(error)
+            raise
+        return [_read(self._request.get_output_tensor(index)) for index in self._outputs]
+
+    def _put(self, place: int, x: Array) -> None:
+        memory = self._memory.get(place)
+        if memory is not None and (memory.shape, memory.dtype) == (x.shape, x.dtype):
+            memory[...] = x
+            return
+        tensor = _tensor(self._runner.library, x)
+        self._request.set_input_tensor(place, tensor)
+        if _is_whole(type_of(x)):
+            self._memory[place] = _memory(tensor)
+
+
+def _places(ports: Sequence[Any], feeds: Sequence[Input]) -> list[int | None]:
+    """Return the position of each feed among a compiled model's inputs, None for one that is unused and dropped.
+
+    An input that is also an output only has the output's name. Such inputs are matched with the remaining feeds in
+    order, by type and rank.
+    """
+    named = {name: index for index, port in enumerate(ports) for name in port.get_names()}
+    found = {feed.name: named.get(feed.name) for feed in feeds}
+    for place in sorted(set(range(len(ports))) - set(found.values())):
+        told, shape = ports[place].get_element_type().get_type_name(), ports[place].get_partial_shape()
+        for feed in feeds:
+            rank = shape.rank.get_length() if shape.rank.is_static else len(feed.dims)
+            if found[feed.name] is None and (ELEMENT_TYPES.get(feed.type), len(feed.dims)) == (told, rank):
+                found[feed.name] = place
+                break
+    return list(found.values())
+
+
+class _Evaluation:
+    """A model that the core evaluates node by node."""
+
+    def __init__(self, runner: OpenVino, model: Any) -> None:
+        self._runner = runner
+        self._model = model
+        # Old versions take lists.
+        self._vector: Any = getattr(runner.library, "TensorVector", list)
+        self._types = [port.get_element_type() for port in model.outputs]
+
+    def run(self, inputs: Sequence[Array], /) -> Sequence[Array]:
+        """Return the outputs. Raises Unsupported, or OpenVINO's own error."""
+        library = self._runner.library
+        # The core sets their shapes.
+        outputs = self._vector([library.Tensor(type_, library.Shape([0])) for type_ in self._types])
+        given = self._vector([_tensor(library, x) for x in inputs])
+        try:
+            if not self._model.evaluate(outputs, given):
+                raise Unsupported("Model.evaluate returned False")
+        except Exception as error:
+            self._runner.refuse_if_plain(error)
+            raise
+        return [_read(tensor) for tensor in outputs]
+
+
+def _native_model(library: Any, program: Program) -> Any:
+    """Return a model of one node, of exactly the version that `program` names."""
+    operator = program.operator
+    given = [i for i in program.inputs if i is not None]  # only the last inputs can be omitted
+    nodes = [_node(library, i) for i in given]
+    bodies = {a.name: a.value for a in program.attributes if isinstance(a.value, Body)}
+    if operator.name in _MADE_OF_BODIES:
+        if operator.name != "If" or sorted(bodies) != ["else_body", "then_body"]:
+            raise Unsupported(
+                f"this runner does not support these bodies of {operator.name}: {', '.join(bodies) or 'none'}",
+                "attribute",
+            )
+        ports = [node.output(0) for node in nodes]
+        node = _if(library, ports, [i.name for i in given], bodies["then_body"], bodies["else_body"])
+    else:
+        node = _operation(operator, nodes, program.attributes)
+    node.set_friendly_name(operator.name)
+    fed = [n for n, i in zip(nodes, given, strict=True) if i.constant is None]
+    # the requested outputs
+    asked = [port for port, one in zip(node.outputs(), program.outputs, strict=False) if one is not None]
+    return library.Model(asked or node.outputs(), fed, operator.name)
+
+
+def _operation(operator: OperatorVersion, inputs: Sequence[Any], attributes: Sequence[Attribute]) -> Any:
+    # A version is named after the operation set that introduced it.
+    factory = _part("utils.node_factory").NodeFactory(f"opset{operator.version}")
+    made = factory.create(operator.name).get_type_info().version_id
+    if made != _MISNAMED.get((operator.name, int(operator.version)), f"opset{operator.version}"):
+        words = f"the newest {operator.name} in operation set {operator.version} comes from {made}"
+        raise Unsupported(words, "operator-version")
+    return factory.create(operator.name, inputs, {a.name: _value(a) for a in attributes})
+
+
+def _if(library: Any, ports: Sequence[Any], names: Sequence[str], then: Body, other: Body) -> Any:
+    """Return an If with two bodies; its inputs have the bodies' input names."""
+    node = _part("opset8").if_op(ports[0])
+    bodies = [_body(library, body) for body in (then, other)]
+    node.set_then_body(bodies[0][0])
+    node.set_else_body(bodies[1][0])
+    for port, name in zip(ports[1:], names[1:], strict=True):
+        node.set_input(port, bodies[0][1].get(name), bodies[1][1].get(name))
+    for pair in zip(bodies[0][0].results, bodies[1][0].results, strict=True):
+        node.set_output(*pair)
+    return node
+
+
+def _body(library: Any, body: Body) -> tuple[Any, Mapping[str, Any]]:
+    """Return a body as a model, and its parameters by name."""
+    made = {i.name: _node(library, i) for i in body.inputs}
+    values = {name: node.output(0) for name, node in made.items()}
+    for one in body.nodes:
+        if unknown := [name for name in one.inputs if name not in values]:
+            raise ProgramError(f"the body {body.name} has no {', '.join(unknown)} before {one.operator}")
+        inner = _operation(one.operator, [values[name] for name in one.inputs], one.attributes)
+        values |= dict(zip(one.outputs, inner.outputs(), strict=False))
+    parameters = {i.name: made[i.name] for i in body.inputs if i.constant is None}
+    results = [_part("op").Result(values[o.name]) for o in body.outputs]
+    return library.Model(results, list(parameters.values()), body.name), parameters
+
+
+def _node(library: Any, given: Input) -> Any:
+    operations = _part("op")
+    if given.constant is not None:
+        node = operations.Constant(_tensor(library, given.array()))
+    else:
+        dims = [-1 if isinstance(size, str) else size for size in given.dims]
+        node = operations.Parameter(_element_type(library, given.type), library.PartialShape(dims))
+        node.output(0).get_tensor().set_names({given.name})
+    node.set_friendly_name(given.name)
+    return node
+
+
+def _value(attribute: Attribute) -> object:
+    if attribute.kind == "boolean":
+        return bool(attribute.value)
+    return list(attribute.value) if isinstance(attribute.value, tuple) else attribute.value
+
+
+def _check_types(program: Program) -> None:
+    """Raise Unsupported for types that inputs and outputs of the library's models cannot have."""
+    ports: tuple[Input | Output, ...] = (*program.feeds, *program.answers)
+    for one in ports:
+        if not is_tensor(one.type):
+            raise Unsupported(f"OpenVINO has no inputs and outputs of type {one.type}", "type")
+
+
+def _tensor(library: Any, array: Array) -> Any:
+    # Wrapping an array would avoid a copy, but 2024.0 wraps neither rank 0 nor an array without elements.
+    name = type_of(array)
+    tensor = library.Tensor(_element_type(library, name), library.Shape(list(array.shape)))
+    if name == "string":
+        if array.size:  # an empty list crashes the library
+            words = [one.encode("utf-8", "surrogateescape") for one in array.reshape(-1).tolist()]
+            tensor.bytes_data = np.array(words).reshape(array.shape)
+    elif _is_whole(name):
+        _memory(tensor)[...] = array
+    else:
+        tensor.data.reshape(-1).view(np.uint8)[:] = np.frombuffer(content(array), np.uint8)
+    return tensor
+
+
+def _is_whole(name: str) -> bool:
+    """Return whether the library shows tensors of this type as arrays of their shape, one element each."""
+    return name == "bfloat16" or (name != "string" and element_type(name).dtype.isbuiltin == 1)
+
+
+def _memory(tensor: Any) -> Array:
+    """Return the memory of a tensor as an array; for bfloat16, which NumPy lacks, the library says float16."""
+    shown: Array = tensor.data
+    is_bfloat16 = tensor.get_element_type().get_type_name() == "bf16"
+    return shown.view(element_type("bfloat16").dtype) if is_bfloat16 else shown
+
+
+def _read(tensor: Any) -> Array:
+    """Return a copy of a tensor; if its type is not one of ours, the array that the library shows."""
+    told = tensor.get_element_type().get_type_name()
+    name = next((ours for ours, theirs in ELEMENT_TYPES.items() if theirs == told), None)
+    if name is None or _is_whole(name):
+        return np.array(_memory(tensor))
+    if name == "string":
+        return canonical(tensor.bytes_data) if tensor.get_size() else np.empty(tuple(tensor.get_shape()), object)
+    return from_content(name, tuple(tensor.get_shape()), tensor.data.tobytes())
+
+
+def _element_type(library: Any, name: str) -> Any:
+    found = getattr(library.Type, ELEMENT_TYPES.get(name, ""), None)
+    if found is None:
+        raise Unsupported(f"OpenVINO has no element type {name}", "type")
+    return found
+
+
+def _part(name: str) -> Any:
+    """Return a module of the library, which old versions have in `openvino.runtime`."""
+    try:
+        return importlib.import_module(f"openvino.{name}")
+    except ModuleNotFoundError:
+        return importlib.import_module(f"openvino.runtime.{name}")
+
+
+def _library() -> Any:
+    try:
+        library = _import_silently()
+    except ModuleNotFoundError as error:
+        if error.name != "openvino":
+            raise
+        raise NotInstalled(f"openvino is not installed: {_INSTALL}") from error
+    version = str(library.get_version()) if hasattr(library, "get_version") else "before 2023"
+    year = re.match(r"\d+", version)
+    if not hasattr(library, "Core") or (year and int(year[0]) < _OLDEST_YEAR):
+        raise NotInstalled(f"openvino {_short(version)} is too old, {_OLDEST_YEAR}.0 is the oldest: {_INSTALL}")
+    return library
+
+
+def _import_silently() -> Any:
+    """Import the library without its telemetry, which sends data on import, and forks to do so."""
+    modules: dict[str, Any] = sys.modules
+    absent = _TELEMETRY not in modules
+    if absent:
+        modules[_TELEMETRY] = None
+    try:
+        return importlib.import_module("openvino")
+    finally:
+        if absent:
+            del modules[_TELEMETRY]
+
+
+def _short(version: object) -> str:
+    return str(version).partition("-")[0]

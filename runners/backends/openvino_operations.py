@@ -1,0 +1,143 @@
+"""Finds out what operations the installed OpenVINO has: versions from its headers, the rest from made nodes."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ...cases.errors import OpconformError
+from ...cases.program import AttributeValue
+from ...specs.audit import (
+    LibraryAttribute,
+    LibrarySchema,
+    Listing,
+    Question,
+)
+from ...specs.model import Signature, Version
+from .library_reading import (
+    COUNTED,
+    Layout,
+    TypeOrAny,
+    layout_of,
+    taken,
+)
+from .openvino import ELEMENT_TYPES, OpenVino
+
+_TABLES = "include/openvino/opsets"
+_ENTRY = re.compile(r"^_OPENVINO_OP_REG\((\w+), *([\w:]+)\)", re.MULTILINE)
+_USUAL: tuple[TypeOrAny, ...] = (None, "float32", "int64", "int32", "bool")
+_KINDS: Mapping[type, str] = {bool: "boolean", int: "int", float: "float", str: "string"}
+_REQUIRED: Mapping[str, object] = {"boolean": False, "int": 1, "float": 1.0, "ints": [1, 1], "floats": [1.0, 1.0]}
+_UNNAMED = Layout(
+    tuple(str(n) for n in range(1, COUNTED + 1)),  # without a spec, each input has a letter of its own
+    (),
+    least_inputs=0,
+    least_outputs=0,
+    types=tuple(ELEMENT_TYPES),
+    usual=(None,),
+)
+
+
+class OpenVinoOperations:
+    """Queries OpenVINO about its operations; in a separate process, because some questions crash it."""
+
+    standard = "openvino"
+    exact = False  # a node only examines the inputs that it needs
+    untold = (
+        "names of inputs and outputs",
+        "whether an attribute is required",
+        "types of outputs",
+        "too many inputs, and wrong types: a node need not examine them all",
+    )
+
+    def __init__(self) -> None:
+        self._runner = OpenVino()
+        self._native: Any = importlib.import_module("openvino._pyopenvino")
+        self._package = Path(self._runner.library.__file__).parent
+
+    def listing(self) -> Listing:
+        """Return the operations of all complete operation sets."""
+        sets = list(_operation_sets(self._package))
+        if not sets:
+            raise OpconformError(f"{self._package} has no tables of operation sets in {_TABLES}")
+        first: dict[tuple[str, str], int] = {}
+        for number, entries in enumerate(sets, 1):
+            for entry in entries:
+                first.setdefault(entry, number)
+        versions: dict[str, tuple[Version, ...]] = {}
+        for (name, _), number in sorted(first.items(), key=lambda entry: (entry[0][0], entry[1])):
+            versions[name] = (*versions.get(name, ()), number)
+        newest = len(sets)
+        return Listing("OpenVINO", self._runner.version(), f"opset1 to opset{newest}", versions, newest=newest)
+
+    def told(self, question: Question) -> LibrarySchema:
+        """Return what can be found out about an operation."""
+        factory = self._native.NodeFactory(f"opset{question.version}")
+        attributes = {name: _attribute(value) for name, value in factory.create(question.name).get_attributes().items()}
+        signature = question.signature
+        layout = layout_of(signature, tuple(ELEMENT_TYPES), _USUAL) if signature else _UNNAMED
+        for values in _required(signature):
+            make = partial(self._make, factory, question.name, values)
+            found = taken(layout, make, optional=signature is not None)
+            if found:
+                return LibrarySchema(attributes, found.inputs, found.outputs, len(layout.inputs), found.types)
+        return LibrarySchema(attributes)
+
+    def _make(
+        self,
+        factory: Any,
+        name: str,
+        values: Mapping[str, object],
+        inputs: Sequence[TypeOrAny],
+        _outputs: Sequence[TypeOrAny],
+        /,
+    ) -> int | None:
+        nodes = [self._parameter(t) for t in inputs]
+        try:
+            node = factory.create(name, [node.output(0) for node in nodes], values)
+        except Exception:
+            return None
+        return int(node.get_output_size())
+
+    def _parameter(self, element_type: TypeOrAny) -> Any:
+        types = self._native.Type
+        wanted = types.dynamic if element_type is None else getattr(types, ELEMENT_TYPES[element_type])
+        return self._native.op.Parameter(wanted, self._native.PartialShape.dynamic())
+
+
+def _operation_sets(package: Path) -> Iterator[frozenset[tuple[str, str]]]:
+    """Yield the operations of opset1, opset2, ..., each with its C++ namespace, which distinguishes versions.
+
+    While the newest set is being filled it is smaller than the one before; it is then left out.
+    """
+    size = 0
+    for number in itertools.count(1):
+        file = package / _TABLES / f"opset{number}_tbl.hpp"
+        entries = frozenset(_ENTRY.findall(file.read_text())) if file.is_file() else frozenset()
+        if not entries or len(entries) < size:
+            return
+        size = len(entries)
+        yield entries
+
+
+def _required(signature: Signature | None) -> Iterator[Mapping[str, object]]:
+    """Yield values of attributes to make nodes with: the ones that a spec requires, and none."""
+    required = [a for a in signature.attributes if a.required and a.kind in _REQUIRED] if signature else []
+    if required:
+        yield {a.name: _REQUIRED[a.kind] for a in required}
+    yield {}
+
+
+def _attribute(value: Any) -> LibraryAttribute:
+    """Return what the value of an unset attribute shows."""
+    if isinstance(value, (list, tuple)):
+        kinds = {f"{_KINDS[type(one)]}s" for one in value if type(one) in _KINDS}
+        return LibraryAttribute(frozenset(kinds or {f"{kind}s" for kind in _KINDS.values()}), tuple(value))
+    kind = _KINDS.get(type(value))
+    default: AttributeValue | bool | None = value if kind else None
+    return LibraryAttribute(frozenset([kind] if kind else ()), default)

@@ -1,0 +1,1 @@
+"""Runs cases against backends: hosts, judges beside them, batches, executors."""

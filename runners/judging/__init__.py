@@ -1,0 +1,1 @@
+"""Compares answers with expectations: outcomes, accuracy, waivers and demands."""

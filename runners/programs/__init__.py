@@ -1,0 +1,1 @@
+"""Backends that are other programs: commands, other interpreters, and their environments."""

@@ -1,0 +1,44 @@
+"""Built-in runners under other interpreters that have the library and NumPy: `--python`, `onnxruntime==1.15.0`.
+
+The other interpreter runs `clients/python_client.py`, a program behind the process protocol. The built-in runners'
+tables decide here what the library's messages mean.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import TypeVar
+
+from ...cases.runner import Unsupported, Words, meaning
+from .clients.python_client import CAUSE
+from .command import Command, Refused
+from .environments import PORTABLE
+
+_T = TypeVar("_T")
+
+
+class OtherInterpreter(Command):
+    """A library under another interpreter."""
+
+    def __init__(self, backend: str, command: str, runner: str) -> None:
+        """Start the client. Raises OpconformError if it cannot be started, or lacks the library."""
+        super().__init__(backend, command)
+        self._words: tuple[Words, ...] = importlib.import_module(
+            f"..backends.{PORTABLE[runner].module}", __package__
+        ).WORDS
+
+    def _answered(self, ask: Callable[[], _T]) -> _T:
+        """Return the answer; a refusal is classified by the built-in runner."""
+        try:
+            return super()._answered(ask)
+        except (Refused, Unsupported) as error:
+            own, *causes = str(error).split(CAUSE)
+            found = meaning(self._words, own)
+            tables = [one for one in (*(meaning(self._words, cause) for cause in causes), found) if one is not None]
+            reason = tables[0].reason if tables and error.reason == "other" else error.reason
+            if isinstance(error, Unsupported):
+                raise Unsupported(own, reason) from error
+            if found is not None and found.plain:
+                raise Unsupported(own.partition(": ")[2], reason) from error  # without the exception's class
+            raise Refused(str(error), reason) from error
