@@ -51,7 +51,7 @@ def sigmoid(c: Call, src: Value, diff_dst: Value) -> Value:
     c.require("same-shape", src.shape == diff_dst.shape)
     if not c.attr("use_dst"):
         s, rest = activation.sigmoid(c, src), activation.sigmoid(c, -src)
-        return times(c, diff_dst, (s * (1.0 - s)).either(s * rest))
+        return times(c, diff_dst, (s * rest).either(s * (1.0 - s)))  # 1 - s has no digits where s is near 1
     return times(c, diff_dst, src * (1.0 - src)).undefined(~((src >= 0.0) & (src <= 1.0)))
 
 

@@ -80,8 +80,7 @@ def top_k(c: Call, formula: Formula, x: Value, k: Value) -> tuple[Value, Value]:
     c.require("sort-known", sort in ("value", "index", "none"))
     c.require("k-scalar", k.rank == 0)
     c.require("axis-range", -x.rank <= axis < x.rank)
-    if not 1 <= int(c.known("k")) <= x.shape[axis]:
-        c.open("k-range")
+    c.require_if_stated("k-range", 1 <= int(c.known("k")) <= x.shape[axis])
     values, places = formula(x, k.reshape(1), largest=int(mode == "max"))
     interchangeable = _repeated(x, axis).along(places, axis)
     if sort == "index":

@@ -389,7 +389,16 @@ class Mul(Primitive):
             vague = endless[0] & (np.abs(b.f) <= c.bound(eb.e) + eta) | endless[0] & endless[1]
             vague = vague | endless[1] & (np.abs(a.f) <= c.bound(ea.e) + eta)
             flags = (np.where(vague, flags | EXCEPTIONAL, flags) & ~SIGNED_ZERO).astype(np.uint8)
+        if not y.all_finite:  # an infinity, times a number that may be zero, or of the other sign, because of its error
+            open_ = ~a.finite & _around_zero(c, b, eb) | ~b.finite & _around_zero(c, a, ea)
+            if (open_ := open_ & np.isinf(y.f)).any():
+                flags = np.where(open_, flags | np.uint8(EXCEPTIONAL), np.uint8(flags)).astype(np.uint8)
         return charged(c, y, e, flags, rule="multiply", exact=exact)
+
+
+def _around_zero(c: Arithmetic, x: Known, error: Error) -> Array:
+    """Return a mask of the numbers whose errors reach zero."""
+    return np.asarray(x.finite & np.greater(error.e, 0) & (x.size <= c.bound(error.e)))
 
 
 def _few_bits(a: Known, b: Known) -> Array:
