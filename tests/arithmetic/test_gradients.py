@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from recorded import readings
 
 from opconform.cases.errors import OpconformError
-from opconform.generators.arithmetic.errors import precise
+from opconform.generators.primitives.errors import precise
 from opconform.generators.arithmetic.gradients import gradients
 from opconform.generators.arithmetic.graph import exact
 from opconform.generators.arithmetic.tape import Call, Facts, Port, record

@@ -15,7 +15,7 @@ from opconform.specs.loader import default_root
 
 
 def test_a_narrow_accumulator_is_shown_and_fails_only_where_a_wide_one_is_required(judge: Any) -> None:
-    select = ("--select", f"{V13}/float16/*/longer-than-16-bits")
+    select = ("--select", f"{V13}/float16/*/stagnation")
     shown = judge("@Narrow", *select, out="shown")
     assert shown.code == 0
     (result,) = shown.lines
