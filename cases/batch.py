@@ -323,8 +323,8 @@ class Batch:
     """Cases of one program that differ only in their data, and their expectations.
 
     `inputs` are the arrays of `program.leaves`, each of shape (lanes, *input). `clauses` are the ids of the clauses
-    that the cases test, such as `onnx/ReduceMean#mean`. `mended` is the id of the valid case that an invalid case was
-    made from.
+    that the cases test, such as `onnx/ReduceMean#mean`. `valid_variant` is the id of the valid case that an invalid
+    case was made from.
     """
 
     ids: Sequence[str]
@@ -332,7 +332,7 @@ class Batch:
     inputs: tuple[Array, ...]
     expectation: Expectation
     clauses: tuple[str, ...] = ()
-    mended: str | None = None
+    valid_variant: str | None = None
 
     @classmethod
     def of_case(
@@ -343,10 +343,10 @@ class Batch:
         expectation: Expectation,
         *,
         clauses: tuple[str, ...] = (),
-        mended: str | None = None,
+        valid_variant: str | None = None,
     ) -> Batch:
         """Return a batch of one case; its `inputs` have no lanes."""
-        return cls((text,), program, tuple(i[np.newaxis] for i in inputs), expectation, clauses, mended)
+        return cls((text,), program, tuple(i[np.newaxis] for i in inputs), expectation, clauses, valid_variant)
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -35,7 +35,7 @@ class CompareDataOptions:
 
 
 @dataclass
-class _Suite:
+class _SuiteContent:
     """The suite's content, by operator version: cases, invalid calls, and what they cover."""
 
     cases: Counter[str] = field(default_factory=Counter)
@@ -91,9 +91,9 @@ def compare_data(options: CompareDataOptions) -> int:
 # Coverage
 
 
-def _theirs(path: Path, source: GeneratedCases) -> tuple[_Suite, dict[str, list[Bench]]]:
+def _theirs(path: Path, source: GeneratedCases) -> tuple[_SuiteContent, dict[str, list[Bench]]]:
     """Return what stored data covers, and its valid calls on which mutants can run, small ones first."""
-    found, put = _Suite(), dict[str, list[Bench]]()
+    found, put = _SuiteContent(), dict[str, list[Bench]]()
     cases = ForeignCases(path)
     for place, stored in cases.stored():
         if isinstance(stored, str):
@@ -126,8 +126,8 @@ def _with(known: Exercise, told: Told) -> Exercise:
     return Exercise(known.types | told.types, known.attributes | given)
 
 
-def _ours(source: GeneratedCases) -> _Suite:
-    found = _Suite()
+def _ours(source: GeneratedCases) -> _SuiteContent:
+    found = _SuiteContent()
     for text in planned(source.library, Selection(("onnx/*",))):
         row = source.row(parse_id(text))
         name = str(row.version.operator)
@@ -143,7 +143,7 @@ _ABOUT_TOTALS = (
 )
 
 
-def _totals(theirs: _Suite, ours: _Suite, source: GeneratedCases) -> _Table:
+def _totals(theirs: _SuiteContent, ours: _SuiteContent, source: GeneratedCases) -> _Table:
     extents = {name: one for group in onnx_authority().extents.values() for name, one in group.items()}
     specs = [source.library.spec(name) for name in source.library.operators() if name.startswith("onnx/")]
     both = [coverages(extents, specs, suite.touched) for suite in (theirs, ours)]

@@ -289,7 +289,7 @@ def read_row(spec: Spec, version: VersionSpec, case: CaseId) -> Row:
     return row
 
 
-def mended_row(row: Row) -> Row | None:
+def valid_variant_row(row: Row) -> Row | None:
     """Return the row of the valid case from which an invalid edge is derived."""
     edge = row.edge
     if edge is None or edge.mended is None:

@@ -46,7 +46,7 @@ from .operands import (
     opset,
     output_ports,
 )
-from .rows import LARGEST, Row, clauses_of, draws, mended_row, read_row, without_settings
+from .rows import LARGEST, Row, clauses_of, draws, read_row, valid_variant_row, without_settings
 
 _LANE_ELEMENTS = 1 << 18  # elements evaluated at once: limits memory, and still amortises NumPy's overhead
 _MOST_LANES = 1024
@@ -217,13 +217,13 @@ class _Lane:
     prepared: Prepared
     row: Row
     clauses: tuple[str, ...]
-    mended: Row | None
+    valid_variant: Row | None
 
     @functools.cached_property
     def alike(self) -> tuple[object, ...]:
         """The key by which neighbours form a batch."""
-        mended = None if self.mended is None else self.mended.id
-        return id(self.prepared), self.clauses, mended, self.row.id.fill in _RANDOM
+        valid_variant = None if self.valid_variant is None else self.valid_variant.id
+        return id(self.prepared), self.clauses, valid_variant, self.row.id.fill in _RANDOM
 
 
 @dataclass(frozen=True)
@@ -380,10 +380,10 @@ class GeneratedCases:
 
     def _lane(self, text: str) -> _Lane:
         row = self.row(parse_id(text))
-        mended = mended_row(row) if row.rejected else None
+        valid_variant = valid_variant_row(row) if row.rejected else None
         prepared = self.prepared(row)
         prepared.filling.check(row.id.fill)
-        return _Lane(prepared, row, clauses_of(row), mended)
+        return _Lane(prepared, row, clauses_of(row), valid_variant)
 
     def _runs(self, texts: Sequence[str]) -> Iterator[tuple[_Lane, list[str], list[str]]]:
         """Yield runs of neighbours that share program and clauses, with their fills and ids."""
@@ -461,22 +461,22 @@ class GeneratedCases:
         if isinstance(expected, Exception):
             raise expected
         lane, prepared = part.lane, part.lane.prepared
-        mended = None if lane.mended is None else str(lane.mended.id)
+        valid_variant = None if lane.valid_variant is None else str(lane.valid_variant.id)
         program = prepared.program(part.tensors, 0, self._ranks(lane, part.recording))
         fed = (one for one in prepared.arguments if not (one.constant or one.again))
         inputs = tuple(array for one in fed for array in part.tensors[one.name])
-        return Batch(part.ids, program, inputs, expected, lane.clauses, mended)
+        return Batch(part.ids, program, inputs, expected, lane.clauses, valid_variant)
 
     def _ranks(self, lane: _Lane, recording: Recording | None) -> tuple[int | None, ...]:
         """Return the rank of each output; for an invalid case, the ranks of the valid case that it is derived from."""
         if recording is not None:
             return recording.ranks
-        if lane.mended is None:
+        if lane.valid_variant is None:
             return ()
-        prepared = self.prepared(lane.mended)
+        prepared = self.prepared(lane.valid_variant)
         if prepared.first is not None:
             return prepared.first.ranks
-        tensors = prepared.filling.tensors([lane.mended.id.fill], [str(lane.mended.id)])
+        tensors = prepared.filling.tensors([lane.valid_variant.id.fill], [str(lane.valid_variant.id)])
         return recording_of(prepared, tensors).ranks
 
     def _rules(self, lane: _Lane) -> Rules:

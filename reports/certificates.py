@@ -115,7 +115,7 @@ def _one(found: Certificate, shared: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "constants": shared["constants"],
         "outputs": list(case.expectation.types),
-        "mended": case.mended,
+        "mended": case.valid_variant,
         "options": [
             _option(option, place) for option, place in zip(case.expectation.options, found.of_option, strict=True)
         ],

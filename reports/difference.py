@@ -14,7 +14,15 @@ from rich.table import Table
 from rich.text import Text
 
 from ..cases.ids import print_shapes
-from ..generators.comparing.differences import Answer, Cause, Difference, Element, OutputAnswer, Said, differences
+from ..generators.comparing.differences import (
+    Answer,
+    Cause,
+    Difference,
+    Element,
+    OutputAnswer,
+    VersionAnswers,
+    differences,
+)
 from ..generators.comparing.situations import FILL, SHAPES, TYPE, Side, Situation, side
 from ..generators.parameters import plain_text
 from ..generators.source import GeneratedCases
@@ -157,7 +165,7 @@ def situation_text(situation: Situation) -> str:
     return f"{situation.type} {print_shapes(situation.shapes)}{data}{', ' if settings else ''}{', '.join(settings)}"
 
 
-def said_text(told: Said) -> str:
+def said_text(told: VersionAnswers) -> str:
     """Return what an operator version prescribes, in one line."""
     if not told.answers:
         return "invalid"

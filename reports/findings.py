@@ -14,7 +14,7 @@ from ..cases.results import Outcome, Result
 from ..cases.short import short_id
 from ..generators.source import GeneratedCases
 from .badge import file_part
-from .runs import Whole
+from .runs import MergedRun
 from .script import script_text
 from .tables import CountedRuns
 from .tally import FailureGroup
@@ -45,7 +45,7 @@ class Finding:
     tracker: str | None
 
 
-def findings_of(wholes: Sequence[Whole], counts: CountedRuns, source: GeneratedCases) -> Iterator[Finding]:
+def findings_of(wholes: Sequence[MergedRun], counts: CountedRuns, source: GeneratedCases) -> Iterator[Finding]:
     """Yield a finding for each kind of failures of these runs, worst first; our own side's failures are left out."""
     runs = {backend: whole for whole in wholes for backend in whole.versions}
     for alike in counts.tables.failures.worst():
@@ -67,7 +67,7 @@ def write_findings(findings: Sequence[Finding], out: Path) -> None:
     write_text(out / "index.md", "\n".join([*lines, ""]))
 
 
-def _finding(alike: FailureGroup, whole: Whole, source: GeneratedCases) -> Finding:
+def _finding(alike: FailureGroup, whole: MergedRun, source: GeneratedCases) -> Finding:
     result, tracker = alike.first, tracker_of(alike.first.backend)
     operator = split_version(operator_version_of(result.case))[0].partition("/")[2]
     backend = whole.names[result.backend]
@@ -89,7 +89,7 @@ def _versions(alike: FailureGroup) -> str:
     return f"version {', '.join(sorted((v for _, v in found), key=lambda v: (len(v), v)))}" if found[0][1] else "all"
 
 
-def _facts(whole: Whole, result: Result, tracker: str | None) -> Iterator[str]:
+def _facts(whole: MergedRun, result: Result, tracker: str | None) -> Iterator[str]:
     told = whole.parts[0].told
     machine: Mapping[str, Any] = told.get("machine") or {}
     yield f"- {markdown_text(whole.names[result.backend])} {markdown_text(whole.versions[result.backend])}"

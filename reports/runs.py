@@ -63,7 +63,7 @@ class _Backend(msgspec.Struct, frozen=True):
     facts: Mapping[str, str | float | bool | None] = {}
 
 
-class _Suite(msgspec.Struct, frozen=True):
+class _SuiteRecord(msgspec.Struct, frozen=True):
     version: str | None = None
     digest: str | None = None
     name: str | None = None
@@ -104,7 +104,7 @@ class _Run(msgspec.Struct, frozen=True):
     status: Literal["running", "finished", "interrupted", "failed"]
     command: tuple[str, ...] = ()
     started: str = ""
-    suite: _Suite = _Suite()
+    suite: _SuiteRecord = _SuiteRecord()
     backends: Mapping[str, _Backend] = {}
     corpus: Mapping[str, Any] | None = None
     selection: tuple[str, ...] = ()
@@ -475,7 +475,7 @@ _OF_ONE_BACKEND = frozenset({"shard", "waivers digest"})
 
 
 @dataclass(frozen=True)
-class Part:
+class RunPart:
     """A results folder: a run, or a shard of one."""
 
     begun: RunRecord
@@ -508,14 +508,14 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Whole:
+class MergedRun:
     """The parts of one run, in the order of their shards; `missing` are the absent ones."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[RunPart, ...]
     missing: tuple[Shard, ...] = ()
 
     @property
-    def unfinished(self) -> list[Part]:
+    def unfinished(self) -> list[RunPart]:
         """Return the parts that were interrupted or killed, or still run."""
         return [part for part in self.parts if not part.begun.finished]
 
@@ -543,19 +543,19 @@ def distinct(names: Mapping[str, str]) -> dict[str, str]:
     return {backend: name if counts[name] == 1 else backend for backend, name in names.items()}
 
 
-def names_of(wholes: Iterable[Whole]) -> dict[str, str]:
+def names_of(wholes: Iterable[MergedRun]) -> dict[str, str]:
     """Return what reports call the backends of these runs, each by another name."""
     return distinct({backend: name for whole in wholes for backend, name in whole.names.items()})
 
 
-def put_together(folders: Sequence[Path], *, partial: bool = False) -> list[Whole]:
+def put_together(folders: Sequence[Path], *, partial: bool = False) -> list[MergedRun]:
     """Return the runs in these folders, one for each set of backends.
 
     Raises OpconformError for folders of several suites or selections, for shards of different runs, for a shard that
     appears twice and, unless `partial`, for one that is missing or unfinished.
     """
     _refuse_twice(folders)
-    groups: dict[tuple[str, ...], list[Part]] = {}
+    groups: dict[tuple[str, ...], list[RunPart]] = {}
     for part in map(_part, folders):
         groups.setdefault(tuple(sorted(part.versions)), []).append(part)
     wholes = [_whole(parts, partial=partial) for parts in groups.values()]
@@ -565,12 +565,12 @@ def put_together(folders: Sequence[Path], *, partial: bool = False) -> list[Whol
     return wholes
 
 
-def _part(folder: Path) -> Part:
+def _part(folder: Path) -> RunPart:
     told = read_run(folder)
     if not isinstance(told.get("backends"), dict) or not isinstance(told.get("terms"), dict):
         raise OpconformError(f"{folder / RUN}: names no backends and no terms: it was written by an older version")
     shard = told.get("shard")
-    return Part(RunRecord(folder, told), None if shard is None else shard_of(str(shard)))
+    return RunPart(RunRecord(folder, told), None if shard is None else shard_of(str(shard)))
 
 
 def _refuse_twice(folders: Sequence[Path]) -> None:
@@ -581,7 +581,7 @@ def _refuse_twice(folders: Sequence[Path]) -> None:
         seen[folder.resolve()] = folder
 
 
-def _whole(parts: Sequence[Part], *, partial: bool) -> Whole:
+def _whole(parts: Sequence[RunPart], *, partial: bool) -> MergedRun:
     first = parts[0]
     for part in parts[1:]:
         apart = {**_apart(first, part), **_versions_apart(first, part)}
@@ -590,8 +590,8 @@ def _whole(parts: Sequence[Part], *, partial: bool) -> Whole:
             raise OpconformError(f"{both}: report one of them; to show an earlier run in a site, use --before")
         _refuse_other(first, part, apart)
     if first.shard is None:
-        return Whole((first,))
-    by_index: dict[int, Part] = {}
+        return MergedRun((first,))
+    by_index: dict[int, RunPart] = {}
     for part in parts:
         index = part.shard.index if part.shard else 0
         if index in by_index:
@@ -599,13 +599,15 @@ def _whole(parts: Sequence[Part], *, partial: bool) -> Whole:
         by_index[index] = part
     count = first.shard.count
     missing = tuple(Shard(i, count) for i in range(1, count + 1) if i not in by_index)
-    whole = Whole(tuple(by_index[i] for i in sorted(by_index)), missing)
+    whole = MergedRun(tuple(by_index[i] for i in sorted(by_index)), missing)
     if not partial:
         _refuse_incomplete(whole)
     return whole
 
 
-def _apart(one: Part, other: Part, but: frozenset[str] = frozenset({"shard"})) -> dict[str, tuple[object, object]]:
+def _apart(
+    one: RunPart, other: RunPart, but: frozenset[str] = frozenset({"shard"})
+) -> dict[str, tuple[object, object]]:
     found = {name: pair for name, pair in compared(one.told, other.told).items() if name not in but}
     counts = [part.shard and part.shard.count for part in (one, other)]
     if "waivers digest" not in but and counts[0] != counts[1]:
@@ -613,12 +615,12 @@ def _apart(one: Part, other: Part, but: frozenset[str] = frozenset({"shard"})) -
     return found
 
 
-def _versions_apart(one: Part, other: Part) -> dict[str, tuple[object, object]]:
+def _versions_apart(one: RunPart, other: RunPart) -> dict[str, tuple[object, object]]:
     old, new = one.versions, other.versions
     return {f"version of {name}": (old[name], new[name]) for name in old if old[name] != new[name]}
 
 
-def _refuse_other(one: Part, other: Part, apart: Mapping[str, tuple[object, object]]) -> None:
+def _refuse_other(one: RunPart, other: RunPart, apart: Mapping[str, tuple[object, object]]) -> None:
     if apart:
         lines = "".join(
             f"\n  {name}: {_value(a)} in {one.folder}, {_value(b)} in {other.folder}" for name, (a, b) in apart.items()
@@ -638,7 +640,7 @@ def shards_told(shards: Sequence[Shard]) -> str:
     return ", ".join(map(str, shards[:_SHARDS_SHOWN])) + more
 
 
-def _refuse_incomplete(whole: Whole) -> None:
+def _refuse_incomplete(whole: MergedRun) -> None:
     names = " and ".join(whole.versions)
     if whole.missing:
         told = f"{counted(len(whole.missing), 'shard')} of {names} missing: {shards_told(whole.missing)}"
@@ -650,7 +652,7 @@ def _refuse_incomplete(whole: Whole) -> None:
         )
 
 
-def _side_by_side(one: Whole, other: Whole) -> None:
+def _side_by_side(one: MergedRun, other: MergedRun) -> None:
     """Raise OpconformError unless two runs of different backends can be shown together."""
     a, b = one.parts[0], other.parts[0]
     for name in a.versions.keys() & b.versions.keys():
@@ -658,7 +660,7 @@ def _side_by_side(one: Whole, other: Whole) -> None:
     _refuse_other(a, b, _apart(a, b, _OF_ONE_BACKEND))
 
 
-def runs_of(folders: Sequence[Path], *, partial: bool) -> list[Whole]:
+def runs_of(folders: Sequence[Path], *, partial: bool) -> list[MergedRun]:
     """Return the runs in these folders, one for each set of backends.
 
     Raises OpconformError for folders that do not belong together and, unless `partial`, for unfinished runs.
@@ -672,7 +674,7 @@ def runs_of(folders: Sequence[Path], *, partial: bool) -> list[Whole]:
     return wholes
 
 
-def started(whole: Whole) -> str:
+def started(whole: MergedRun) -> str:
     """Return when a run began, in UTC. Raises OpconformError if `run.json` lacks it."""
     return min(part.begun.started.astimezone(dt.UTC) for part in whole.parts).isoformat(timespec="seconds")
 

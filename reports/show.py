@@ -294,7 +294,7 @@ def output_names(program: Program, option: Option) -> list[str]:
 def _expectation_lines(case: Batch) -> Iterator[str]:
     if case.expectation.invalid:
         yield "expectation  invalid input: no answer is right, a refusal is welcome"
-        yield f"mended       {case.mended}"
+        yield f"mended       {case.valid_variant}"
     for silence, answers in case.expectation.silences.items():
         yield f"silence      {silence}: {', '.join(answers)}"
     for number, option in enumerate(case.expectation.options, 1):

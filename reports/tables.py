@@ -20,7 +20,7 @@ from ..specs.loader import Library
 from .arithmetic import ATTACHMENT, ArithmeticTables, attached_accuracy
 from .folder import INTERRUPTED
 from .progress import tracked
-from .runs import RESULTS, Part, RunRecord, StoredResult, StoredResults, Terms, Whole, read_run, shards_told
+from .runs import RESULTS, MergedRun, RunPart, RunRecord, StoredResult, StoredResults, Terms, read_run, shards_told
 from .tally import OUR_SIDE_FAILED, Behaviours, Failures, Tally
 from .terminal import Summary
 from .text import counted, deaths_told
@@ -165,7 +165,7 @@ def take_kept(folder: Path, tables: Tables, seen: Callable[[StoredResult], None]
     return kept
 
 
-Seen: TypeAlias = Callable[[Part, StoredResult], None]
+Seen: TypeAlias = Callable[[RunPart, StoredResult], None]
 
 
 @dataclass(frozen=True)
@@ -182,14 +182,14 @@ class CountedRuns:
     exit_code: int
 
 
-def terms_of(wholes: Sequence[Whole]) -> Terms:
+def terms_of(wholes: Sequence[MergedRun]) -> Terms:
     """Return what decided the verdicts of these runs: the first run's terms, and the claims of all backends."""
     every = [part.terms for whole in wholes for part in whole.parts]
     claims = {name: claim for terms in every for name, claim in terms.demands.claims.items()}
     return replace(every[0], demands=replace(every[0].demands, claims=claims))
 
 
-def count(wholes: Sequence[Whole], seen: Seen | None = None) -> CountedRuns:
+def count(wholes: Sequence[MergedRun], seen: Seen | None = None) -> CountedRuns:
     """Count the results of these runs; `seen` is called with each of them.
 
     Raises OpconformError if one cannot be read.
@@ -210,7 +210,7 @@ def count(wholes: Sequence[Whole], seen: Seen | None = None) -> CountedRuns:
     return CountedRuns(tables, waivers, [*problems, *lost, *_deaths(wholes), *left_out], code)
 
 
-def _count(whole: Whole, tables: Tables, seen: Seen | None) -> list[int]:
+def _count(whole: MergedRun, tables: Tables, seen: Seen | None) -> list[int]:
     """Count the results of a run, and return the number of each part."""
     done: dict[str, set[str]] = {}
     counts = []
@@ -225,11 +225,11 @@ def _count(whole: Whole, tables: Tables, seen: Seen | None) -> list[int]:
     return counts
 
 
-def _of_part(part: Part, seen: Seen | None) -> Callable[[StoredResult], None] | None:
+def _of_part(part: RunPart, seen: Seen | None) -> Callable[[StoredResult], None] | None:
     return None if seen is None else lambda kept: seen(part, kept)
 
 
-def _lost(whole: Whole, tables: Tables) -> list[str]:
+def _lost(whole: MergedRun, tables: Tables) -> list[str]:
     """Return a line on cases that have no result although every shard is finished: our side has lost them."""
     planned = sum(part.planned for part in whole.parts)
     missing = planned - sum(tables.tally.figures(name).cases for name in whole.versions)
@@ -238,12 +238,12 @@ def _lost(whole: Whole, tables: Tables) -> list[str]:
     return [f"{' and '.join(whole.versions)}: {counted(missing, 'case')} without a result"]
 
 
-def _deaths(wholes: Sequence[Whole]) -> list[str]:
+def _deaths(wholes: Sequence[MergedRun]) -> list[str]:
     begun = [part.begun for whole in wholes for part in whole.parts]
     return deaths_told([told for one in begun for told in one.deaths], sum(one.more_deaths for one in begun))
 
 
-def _left_out(whole: Whole, counts: Sequence[int]) -> Iterator[str]:
+def _left_out(whole: MergedRun, counts: Sequence[int]) -> Iterator[str]:
     """Yield the unfinished parts, each with its progress, and the missing shards."""
     for part, count in zip(whole.parts, counts, strict=True):
         if not part.begun.finished:

@@ -273,7 +273,7 @@ def described(one: CorpusCase) -> dict[str, Any]:
         ],
         "types": list(case.expectation.types),
         "rejected": case.expectation.invalid,
-        "mended": case.mended,
+        "mended": case.valid_variant,
         "options": [_option(option) for option in case.expectation.options],
         "clauses": list(case.clauses),
         "certificate": one.certificate,
@@ -433,12 +433,12 @@ def _case(told: Mapping[str, Any], found: _Tensors) -> Batch:
     if [leaf.type for leaf in program.leaves] != [one["type"] for one in told["inputs"]]:
         raise ValueError("the inputs do not match the program")
     options = tuple(_option_from(one, f"option_{place}", found) for place, one in enumerate(told["options"]))
-    mended = None if told["mended"] is None else _text(told["mended"])
+    valid_variant = None if told["mended"] is None else _text(told["mended"])
     expectation = Expectation(options, _texts(told["types"]))
     if any([option.labels for option in options] != expectation.labels(pattern) for pattern in expectation.patterns):
         raise ValueError("a label names a silence that is not open")
     return Batch.of_case(
-        _text(told["id"]), program, inputs, expectation, clauses=_texts(told["clauses"]), mended=mended
+        _text(told["id"]), program, inputs, expectation, clauses=_texts(told["clauses"]), valid_variant=valid_variant
     )
 
 

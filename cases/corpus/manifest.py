@@ -215,7 +215,7 @@ def index_entry(case: Batch, folder: str) -> str:
     lines = [_line("case", folder), _line("id", case.id), *_program(case.program)]
     lines += [_line("output", one.name, one.type) if one else _line("omitted-output") for one in case.program.outputs]
     if case.expectation.invalid:
-        lines.append(_line("invalid", *([] if case.mended is None else [case.mended])))
+        lines.append(_line("invalid", *([] if case.valid_variant is None else [case.valid_variant])))
     for option in case.expectation.options:
         lines += _option(option)
     return "".join([*lines, "\n"])

@@ -64,7 +64,7 @@ class Difference:
 
     cause: Cause
     situation: Situation
-    said: tuple[Said, Said]
+    said: tuple[VersionAnswers, VersionAnswers]
     rules: tuple[tuple[Clause | Silence, ...], tuple[Clause | Silence, ...]]
     types: tuple[str, ...]
 
@@ -76,7 +76,7 @@ def differences(one: Side, other: Side) -> list[Difference]:
     several reasons at once have no cause, and are left out if other inputs show each reason.
     """
     check_comparable(one, other)
-    return _Comparison((one, other)).differences()
+    return _DifferenceSearch((one, other)).differences()
 
 
 _Key: TypeAlias = tuple[Cause, tuple[bool, bool]]
@@ -91,9 +91,9 @@ class _Found:
 
 
 @dataclass
-class _Comparison:
+class _DifferenceSearch:
     sides: tuple[Side, Side]
-    _known: dict[Situation, tuple[Said, Said] | None] = field(default_factory=dict)
+    _known: dict[Situation, tuple[VersionAnswers, VersionAnswers] | None] = field(default_factory=dict)
 
     def differences(self) -> list[Difference]:
         seen = dict.fromkeys(situation for side in self.sides for situation in side.situations())
@@ -127,7 +127,7 @@ class _Comparison:
         if known is None or self._openness(situation) < self._openness(found.situations[0]):
             found.situations.append(situation)
 
-    def asked(self, situation: Situation) -> tuple[Said, Said] | None:
+    def asked(self, situation: Situation) -> tuple[VersionAnswers, VersionAnswers] | None:
         """Return both versions' answers; None if one of them cannot express the input."""
         if situation not in self._known:
             types = element_names(situation.type) if situation.type else ()
@@ -224,7 +224,7 @@ def _class_of_shapes(shapes: Sequence[Part]) -> str:
     return "no elements" if not part_size(shapes[0]) else _PLAIN_SHAPES
 
 
-def rules_of(side: Side, other: Side, cause: Cause, told: Said) -> tuple[Clause | Silence, ...]:
+def rules_of(side: Side, other: Side, cause: Cause, told: VersionAnswers) -> tuple[Clause | Silence, ...]:
     """Return the clauses and silences behind a version's answers, as far as they concern the cause.
 
     Between versions of one operator, rules that the other version lacks come first.
@@ -336,7 +336,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class VersionAnswers:
     """The answers of an operator version for an input; without answers the input is invalid, and `why` has the reason.
 
     `data` are the bytes of the first input.
@@ -354,7 +354,7 @@ class Said:
         return frozenset(answer.content for answer in self.answers)
 
 
-def said(sides: Sequence[Side], situation: Situation) -> tuple[Said, ...]:
+def said(sides: Sequence[Side], situation: Situation) -> tuple[VersionAnswers, ...]:
     """Return each version's answers for the same tensors. Raises Inexpressible if one cannot express them."""
     found = tuple(_told(side, situation) for side in sides)
     if len({one.data for one in found if one.answers}) > 1:  # drawn from the case's id
@@ -362,14 +362,14 @@ def said(sides: Sequence[Side], situation: Situation) -> tuple[Said, ...]:
     return found
 
 
-def _told(side: Side, situation: Situation) -> Said:
+def _told(side: Side, situation: Situation) -> VersionAnswers:
     known = side.told.get(situation)
     if known is None:
         known = side.told[situation] = _said(side, situation)
     return known
 
 
-def _said(side: Side, situation: Situation) -> Said:
+def _said(side: Side, situation: Situation) -> VersionAnswers:
     try:
         asked = side.case(situation)
     except (ValueError, OpconformError) as error:  # sequences have no tensor shapes, and text is not a number
@@ -377,7 +377,7 @@ def _said(side: Side, situation: Situation) -> Said:
     try:
         case = side.source.case(str(side.named(asked)))
     except CaseIdError as error:
-        return Said(str(asked), (), (), str(error).partition(": ")[2] or str(error))
+        return VersionAnswers(str(asked), (), (), str(error).partition(": ")[2] or str(error))
     except (ValueError, OpconformError) as error:  # tied together by a spec's bundles, but separate here
         raise Inexpressible(str(error)) from error
     clauses = tuple(c for c in case.clauses if c.partition("#")[2] in side.version.clauses)
@@ -388,7 +388,7 @@ def _said(side: Side, situation: Situation) -> Said:
             answer = _answer(option, side.version, names)
             answers.setdefault(answer.content, answer)
     data = content(case.inputs[0]) if case.inputs and situation.shapes else b""
-    return Said(case.id, tuple(answers.values()), clauses, data=data)
+    return VersionAnswers(case.id, tuple(answers.values()), clauses, data=data)
 
 
 def _answer(option: Option, version: VersionSpec, names: Sequence[str]) -> Answer:

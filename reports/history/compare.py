@@ -20,7 +20,7 @@ from ...cases.errors import OpconformError
 from ...cases.ids import split_version
 from ..progress import tracked
 from ..runs import (
-    Whole,
+    MergedRun,
     folders_in,
     read_results,
     runs_of,
@@ -67,7 +67,7 @@ class Side:
 
 
 @dataclass
-class Comparison:
+class RunComparison:
     """The changes; `asked_otherwise` counts the cases on both sides whose inputs or expectation differ."""
 
     old: Side
@@ -99,13 +99,13 @@ class Comparison:
         return NON_CONFORMANT if found[fail_on] else 0
 
 
-def compared(old: Side, new: Side) -> Comparison:
+def compared(old: Side, new: Side) -> RunComparison:
     """Return the changes between two sides. Raises OpconformError if they have no backend in common."""
     backends = tuple(name for name in new.versions if name in old.versions)
     if not backends:
         told = [f"{side.name} has {', '.join(side.versions) or 'none'}" for side in (old, new)]
         raise OpconformError(f"no backend is on both sides, so there is nothing to compare: {'; '.join(told)}")
-    comparison = Comparison(old, new, backends)
+    comparison = RunComparison(old, new, backends)
     for pair in _joined(old.records(backends), new.records(backends)):
         comparison.add(*pair)
     return comparison
@@ -160,7 +160,7 @@ def _remembered(history: History, name: str, run: str) -> Side:
     )
 
 
-def side_of(name: str, wholes: Sequence[Whole]) -> Side:
+def side_of(name: str, wholes: Sequence[MergedRun]) -> Side:
     """Return the side of runs in results folders."""
     return Side(
         name,
@@ -171,7 +171,7 @@ def side_of(name: str, wholes: Sequence[Whole]) -> Side:
     )
 
 
-def _sorted(wholes: Sequence[Whole], backends: frozenset[str]) -> Iterator[CaseRecord]:
+def _sorted(wholes: Sequence[MergedRun], backends: frozenset[str]) -> Iterator[CaseRecord]:
     """Yield the results of some backends, sorted. Raises OpconformError for a case that appears twice."""
     states: dict[State, State] = {}
     found = []
@@ -193,7 +193,7 @@ def _sorted(wholes: Sequence[Whole], backends: frozenset[str]) -> Iterator[CaseR
 # In words
 
 
-def notes(comparison: Comparison) -> Iterator[str]:
+def notes(comparison: RunComparison) -> Iterator[str]:
     """Yield further differences between the sides, each as a line."""
     old, new = comparison.old, comparison.new
     for name, values in asked_apart(old.asked, new.asked).items():
@@ -208,7 +208,7 @@ def notes(comparison: Comparison) -> Iterator[str]:
         yield f"{found} to inputs or expectations that are others now: what changed there says nothing of the backend"
 
 
-def summed_up(comparison: Comparison) -> str:
+def summed_up(comparison: RunComparison) -> str:
     """Return the number of changes of each kind, in one line."""
     changes = comparison.changes
     found = [counted(changes.of(kind), *nouns) for kind, nouns in _NOUNS.items() if changes.of(kind)]
@@ -240,13 +240,13 @@ def is_bad(change: Change) -> bool:
     return change.kind in _BAD or (change.kind in (ChangeKind.NEW, ChangeKind.EXPECTATION) and change.fails)
 
 
-def _versions(comparison: Comparison, backend: str) -> str:
+def _versions(comparison: RunComparison, backend: str) -> str:
     """Return a backend with its version, or with both."""
     old, new = comparison.old.versions[backend], comparison.new.versions[backend]
     return printable(f"{backend} {new}" if old == new else f"{backend} {old} to {new}")
 
 
-def _cells(comparison: Comparison, backend: str) -> list[str]:
+def _cells(comparison: RunComparison, backend: str) -> list[str]:
     """Return a backend's row: correctness, support, refusal, failures, and how many changes there are."""
     old, new = comparison.figures(backend)
     changes = comparison.changes
@@ -275,7 +275,7 @@ def _value(value: Any) -> str:
 # In a terminal
 
 
-def print_comparison(console: Console, comparison: Comparison) -> None:
+def print_comparison(console: Console, comparison: RunComparison) -> None:
     """Print the worst changes first, and figures before and after last, because a terminal shows the end."""
     groups = comparison.changes.worst_first()
     for group in groups[:_IN_TERMINAL]:
@@ -299,7 +299,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     _line(console, Text(summed_up(comparison), style if comparison.changes.total else "bold green"))
 
 
-def _print_group(console: Console, comparison: Comparison, group: ChangeGroup) -> None:
+def _print_group(console: Console, comparison: RunComparison, group: ChangeGroup) -> None:
     record = group.first.record
     on = printable(f"{record.backend} {comparison.new.versions[record.backend]}")
     title = Text().append(heading(group), "bold red" if is_bad(group.first) else "bold")
@@ -323,7 +323,7 @@ def _line(console: Console, text: Text) -> None:
 # As JSON
 
 
-def comparison_json(comparison: Comparison) -> dict[str, Any]:
+def comparison_json(comparison: RunComparison) -> dict[str, Any]:
     """Return all of it for JSON; each group names its first cases."""
     old, new, changes = comparison.old, comparison.new, comparison.changes
     backends = {}
@@ -364,7 +364,7 @@ def _group_json(group: ChangeGroup) -> dict[str, Any]:
 # As a page
 
 
-def comparison_markdown(comparison: Comparison) -> str:
+def comparison_markdown(comparison: RunComparison) -> str:
     """Return a page with the changes, worst first, and nothing else."""
     lines = [f"## opconform: {summed_up(comparison)}", ""]
     told = list(notes(comparison))
@@ -379,7 +379,7 @@ def comparison_markdown(comparison: Comparison) -> str:
     return "\n".join([*lines, f"From {sides[0]} to {sides[1]}.", ""])
 
 
-def _groups(comparison: Comparison) -> Iterator[str]:
+def _groups(comparison: RunComparison) -> Iterator[str]:
     found = comparison.changes.worst_first()
     if not found:
         return

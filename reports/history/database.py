@@ -18,8 +18,8 @@ from .. import tally
 from ..progress import tracked
 from ..runs import (
     RESULTS,
-    Part,
-    Whole,
+    MergedRun,
+    RunPart,
     read_results,
     runs_of,
     started,
@@ -266,12 +266,12 @@ _Arrived: TypeAlias = tuple[int, str, str, str | None, str | None, int, str | No
 
 
 @dataclass(frozen=True)
-class _Turn:
+class _BackendShare:
     """A backend's share of the added run: the series, and the run's position in it."""
 
     whole: int
     backend: str
-    part: Part
+    part: RunPart
     started: str
     series: int
     turn: int
@@ -298,7 +298,7 @@ def add(db: Path, folders: Sequence[Path], label: str | None = None, *, partial:
         return lines
 
 
-def _arrive(history: History, wholes: Sequence[Whole]) -> None:
+def _arrive(history: History, wholes: Sequence[MergedRun]) -> None:
     """Make the table `named` of all results; new cases, questions and states get numbers.
 
     Raises OpconformError for a line that is not a result, a case that appears twice, and results of a backend that
@@ -325,7 +325,7 @@ def _arrive(history: History, wholes: Sequence[Whole]) -> None:
     history.run(_NAMED)
 
 
-def _arrived(wholes: Sequence[Whole], known: dict[State, int]) -> Iterator[_Arrived]:
+def _arrived(wholes: Sequence[MergedRun], known: dict[State, int]) -> Iterator[_Arrived]:
     """Yield all results; an unknown state is added with the next number."""
     for index, whole in enumerate(wholes):
         for part in whole.parts:
@@ -360,7 +360,7 @@ JOIN question q ON q."case" = c."case" AND q.case_digest IS NOT DISTINCT FROM a.
 """
 
 
-def _shares(wholes: Sequence[Whole]) -> list[tuple[int, str, Part, str]]:
+def _shares(wholes: Sequence[MergedRun]) -> list[tuple[int, str, RunPart, str]]:
     found = []
     for number, whole in enumerate(wholes):
         moment = started(whole)
@@ -368,17 +368,17 @@ def _shares(wholes: Sequence[Whole]) -> list[tuple[int, str, Part, str]]:
     return found
 
 
-def _turn(history: History, whole: int, backend: str, part: Part, started: str) -> _Turn:
+def _turn(history: History, whole: int, backend: str, part: RunPart, started: str) -> _BackendShare:
     plan = json.dumps(plan_of(part.told))
     series = history.one("SELECT series FROM series WHERE backend = ? AND plan = ?", [backend, plan])
     if series is None:
         series = 1 + (history.one("SELECT max(series) FROM series") or 0)
         history.run("INSERT INTO series VALUES (?, ?, ?)", [series, backend, plan])
     last = history.one("SELECT max(turn) FROM turn WHERE series = ?", [series])
-    return _Turn(whole, backend, part, started, series, 0 if last is None else last + 1)
+    return _BackendShare(whole, backend, part, started, series, 0 if last is None else last + 1)
 
 
-def _take(history: History, turn: _Turn, run: int) -> tuple[str, bool]:
+def _take(history: History, turn: _BackendShare, run: int) -> tuple[str, bool]:
     """Add a backend's share, unless it is there; return the message, and whether it was added."""
     backend = printable(f"{turn.backend} {turn.part.versions[turn.backend]}")
     history.run(_SHARE, [turn.series, turn.whole, turn.backend])
@@ -406,7 +406,7 @@ _COUNTED = f"SELECT {', '.join(f'sum(s.{name})::INTEGER' for name in COUNTS)} FR
 _AS_OF = "SELECT question, state FROM span WHERE series = ? AND first <= ? AND until > ?"
 
 
-def _same(history: History, turn: _Turn) -> int | None:
+def _same(history: History, turn: _BackendShare) -> int | None:
     """Return the run that equals this one: it began at the same time, and had the same results."""
     asked = "SELECT turn, run FROM turn WHERE series = ? AND started = ? AND version = ? ORDER BY turn"
     for number, run in history.rows(asked, [turn.series, turn.started, turn.part.versions[turn.backend]]):
@@ -421,7 +421,7 @@ def _same(history: History, turn: _Turn) -> int | None:
     return None
 
 
-def _refuse_older(history: History, turn: _Turn) -> None:
+def _refuse_older(history: History, turn: _BackendShare) -> None:
     last = history.rows("SELECT started, run FROM turn WHERE series = ? ORDER BY turn DESC LIMIT 1", [turn.series])
     if last and last[0][0] > turn.started:
         raise OpconformError(
@@ -430,7 +430,7 @@ def _refuse_older(history: History, turn: _Turn) -> None:
         )
 
 
-def _insert_spans(history: History, turn: _Turn) -> tuple[int, int]:
+def _insert_spans(history: History, turn: _BackendShare) -> tuple[int, int]:
     """End the spans that are over and begin new ones; return how many began and ended."""
     history.run(_BEFORE, [turn.series, OPEN])
     history.run(_OVER)
@@ -449,7 +449,7 @@ _NEW = "CREATE OR REPLACE TEMP TABLE begun AS SELECT * FROM share ANTI JOIN befo
 _BEGIN = 'INSERT INTO span SELECT ?, "case", question, state, ?, ?, detail FROM begun ORDER BY "case"'
 
 
-def _insert_run(history: History, run: int, label: str | None, wholes: Sequence[Whole]) -> None:
+def _insert_run(history: History, run: int, label: str | None, wholes: Sequence[MergedRun]) -> None:
     suite = wholes[0].parts[0].told.get("suite")
     told = suite if isinstance(suite, dict) else {}
     partial = any(whole.missing or whole.unfinished for whole in wholes)

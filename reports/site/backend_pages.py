@@ -10,7 +10,7 @@ from typing import Any
 from ...cases.results import Outcome
 from ...runners.judging.accuracy import Grade
 from ..arithmetic import IN_FULL, SUBJECTS, Graded, rolled_up
-from ..runs import Whole
+from ..runs import MergedRun
 from ..text import NOTHING, counted, percent
 from .gather import Column, Gathered, Knowledge
 from .overview import Ranked, told_worst, worst_of
@@ -91,7 +91,7 @@ def _behaves_like(gathered: Gathered, column: Column) -> Iterator[tuple[str, str
         yield told.replace("like differently", "differently"), ", ".join(alike.types), alike.cases
 
 
-def _run(whole: Whole) -> Mapping[str, Any]:
+def _run(whole: MergedRun) -> Mapping[str, Any]:
     """Return what was run, where and when, according to `run.json`."""
     told, parts = whole.parts[0].told, whole.parts
     machine = told.get("machine") or {}

@@ -14,7 +14,7 @@ from ...cases.ids import split_version
 from ...cases.results import Outcome
 from ...runners.judging.terms import Met, Waiver
 from ..progress import tracked
-from ..runs import Whole
+from ..runs import MergedRun
 from ..tally import ChosenOptions
 from ..text import counted
 from .backend_pages import write_backend_pages
@@ -136,7 +136,7 @@ def write_waivers(site: SiteWriter, gathered: Gathered) -> None:
     site.page("waivers.html", "waivers.html.j2", rows=rows, problems=gathered.problems)
 
 
-def _row(gathered: Gathered, whole: Whole, met: Met) -> WaiverRow:
+def _row(gathered: Gathered, whole: MergedRun, met: Met) -> WaiverRow:
     day = whole.parts[0].begun.started.date()
     covered = list(_covered(gathered, whole, met.waiver))
     level, state = _state(met, (met.waiver.expires - day).days)
@@ -149,7 +149,7 @@ def _row(gathered: Gathered, whole: Whole, met: Met) -> WaiverRow:
     )
 
 
-def _covered(gathered: Gathered, whole: Whole, waiver: Waiver) -> Iterator[tuple[str, str]]:
+def _covered(gathered: Gathered, whole: MergedRun, waiver: Waiver) -> Iterator[tuple[str, str]]:
     """Yield the waived cases that a waiver matches, each with its backend."""
     for name in whole.versions:
         if fnmatchcase(name, waiver.backend):
@@ -181,7 +181,7 @@ ASSETS = ("site.css", "site.js")
 
 
 def write_site(
-    wholes: Sequence[Whole], out: Path, history: Path | None = None, before: Sequence[Path] = ()
+    wholes: Sequence[MergedRun], out: Path, history: Path | None = None, before: Sequence[Path] = ()
 ) -> Gathered:
     """Write the site of these runs to a folder, and return its data.
 

@@ -481,7 +481,7 @@ def case_told(source: GeneratedCases, case: Batch, *, derived: bool = True) -> d
         "operation": operation_lines(case),
         "node": node_text(program),
         "opset": program.opset,
-        "mended": case.mended,
+        "mended": case.valid_variant,
         "clauses": [_clause(name, clause) for name, clause in clauses_of(source, case).items()],
         "inputs": [_input(*one) for one in [*fed, *constants]],
         "silences": {silence: list(answers) for silence, answers in case.expectation.silences.items()},

@@ -17,7 +17,7 @@ from ...generators.source import GeneratedCases
 from ...runners.judging.terms import WaiverRun, is_about_invalid
 from ...specs.loader import Library
 from ...specs.model import STANDARDS
-from ..runs import RESULTS, Part, StoredResult, Terms, Whole, names_of
+from ..runs import RESULTS, MergedRun, RunPart, StoredResult, Terms, names_of
 from ..tables import Tables, count, terms_of
 from ..tally import ChosenOptions, Figures
 
@@ -64,7 +64,7 @@ class Gathered:
     clauses: Sequence[tuple[str, ...]]
     columns: Sequence[Column]
     tables: Tables
-    wholes: Sequence[Whole]
+    wholes: Sequence[MergedRun]
     waivers: Sequence[WaiverRun]
     problems: Sequence[str]
     exit_code: int
@@ -134,14 +134,14 @@ class Gathered:
         return result
 
 
-def gather(wholes: Sequence[Whole]) -> Gathered:
+def gather(wholes: Sequence[MergedRun]) -> Gathered:
     """Read all results of these runs once. Raises OpconformError if they cannot be read or do not belong together."""
     terms = terms_of(wholes)
     places: dict[str, dict[str, Place]] = {backend: {} for whole in wholes for backend in whole.versions}
     clauses: dict[str, tuple[str, ...]] = {}
     same: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def seen(part: Part, kept: StoredResult) -> None:
+    def seen(part: RunPart, kept: StoredResult) -> None:
         result = kept.result
         if result.backend not in places:
             raise OpconformError(f"{part.folder}: has results of {result.backend[:200]!r}, which its run.json lacks")
@@ -166,7 +166,7 @@ def gather(wholes: Sequence[Whole]) -> Gathered:
     )
 
 
-def _column(whole: Whole, backend: str, cases: Sequence[str], places: Mapping[str, Place]) -> Column:
+def _column(whole: MergedRun, backend: str, cases: Sequence[str], places: Mapping[str, Place]) -> Column:
     folders, told = tuple(part.folder for part in whole.parts), tuple(part.told for part in whole.parts)
     return Column(backend, whole.versions[backend], folders, told, [places.get(case) for case in cases])
 

@@ -173,20 +173,20 @@ def _slots(client: Any, resources: Mapping[str, float]) -> dict[str, int]:
 # On a worker
 
 
-class Suite(NamedTuple):
+class InstalledSuite(NamedTuple):
     """An installed suite: its version, and a digest of its spec files."""
 
     version: str
     specs: str
 
 
-def installed_suite() -> Suite:
+def installed_suite() -> InstalledSuite:
     """Return the suite that is installed here."""
     whole = hashlib.sha256()
     root = default_root()
     for file in sorted(root.glob("*/*.yaml")):
         whole.update(f"{file.relative_to(root).as_posix()} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
-    return Suite(importlib.metadata.version("opconform"), whole.hexdigest())
+    return InstalledSuite(importlib.metadata.version("opconform"), whole.hexdigest())
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class _Task:
     A dask task is a call of `pickle.loads`, so the scheduler, which unpickles calls, does not need this package.
     """
 
-    suite: Suite
+    suite: InstalledSuite
     assignment: Assignment
     limits: Limits
     ids: Sequence[str]
@@ -226,7 +226,7 @@ def _unpacked(pack: bytes) -> Any:
     return pickle.loads(zlib.decompress(pack))  # noqa: S301
 
 
-def _performed(suite: Suite, pack: bytes) -> bytes:
+def _performed(suite: InstalledSuite, pack: bytes) -> bytes:
     """Run a batch in a dask task, with one judge; it stops when the client no longer wants it."""
     worker = get_worker()
     here = installed_suite()
@@ -248,7 +248,7 @@ def _performed(suite: Suite, pack: bytes) -> bytes:
     return _packed(_Reply(worker.address, found, started - begun, time.perf_counter() - started))
 
 
-def _other_suite(there: Suite, here: Suite) -> str:
+def _other_suite(there: InstalledSuite, here: InstalledSuite) -> str:
     what = f"opconform {there.version}" if there.version != here.version else "other spec files"
     return (
         f"has {what}, this machine has {here.version} with specs {here.specs[:12]} (there: {there.specs[:12]}); "
@@ -452,5 +452,5 @@ class _ClusterRun:
                 raise OpconformError(f"worker {address} has no opconform ({answer}); {install}")
             if isinstance(answer, Exception):
                 raise OpconformError(f"worker {address} cannot take part: {type(answer).__name__}: {answer}")
-            if Suite(*answer) != self._suite:
-                raise OpconformError(f"worker {address} {_other_suite(Suite(*answer), self._suite)}")
+            if InstalledSuite(*answer) != self._suite:
+                raise OpconformError(f"worker {address} {_other_suite(InstalledSuite(*answer), self._suite)}")

@@ -124,7 +124,7 @@ class Assignment:
 
 
 @dataclass
-class _Turn:
+class PendingBatch:
     """Cases for a host to run, from position `index` among the keys on, with their requests and ids.
 
     `sibling`: whether the first request is for the valid sibling of invalid cases. `places` identify the replies once
@@ -207,7 +207,7 @@ class Worker:
             yield UNFIT + str(error).encode()
 
     def _judged(self, keys: Sequence[str], begin: Begin) -> Iterator[bytes]:
-        turns, blocks = self._turns(keys), deque[list[_Turn | _Ours]]()
+        turns, blocks = self._turns(keys), deque[list[PendingBatch | _Ours]]()
         while True:
             while len(blocks) < _AHEAD and (block := self._block(turns)):
                 blocks.append(block)
@@ -221,28 +221,28 @@ class Worker:
 
     # Asking
 
-    def _block(self, turns: Iterator[_Turn | _Ours]) -> list[_Turn | _Ours]:
+    def _block(self, turns: Iterator[PendingBatch | _Ours]) -> list[PendingBatch | _Ours]:
         """Ask the host for enough batches to fill a message."""
-        block: list[_Turn | _Ours] = []
+        block: list[PendingBatch | _Ours] = []
         requests: list[Request] = []
         ids: list[str] = []
         size = 0
         while len(requests) < _BLOCK and size < _BLOCK_BYTES and (one := next(turns, None)) is not None:
             block.append(one)
-            if isinstance(one, _Turn):
+            if isinstance(one, PendingBatch):
                 requests += one.requests
                 ids += one.ids
                 size += sum(array.nbytes for array in one.batch.inputs)
         places = self._ask(requests, ids)
         start = 0
         for one in block:
-            if isinstance(one, _Turn):
+            if isinstance(one, PendingBatch):
                 one.places = places[start : start + len(one.requests)]
                 one.requests = ()
                 start += len(one.places)
         return block
 
-    def _turns(self, keys: Sequence[str]) -> Iterator[_Turn | _Ours]:
+    def _turns(self, keys: Sequence[str]) -> Iterator[PendingBatch | _Ours]:
         """Yield batch after batch with its requests; the valid sibling of an invalid case comes first."""
         index, batches = 0, self.source.batches(keys)
         while index < len(keys):
@@ -257,20 +257,20 @@ class Worker:
                 yield turn
                 index += len(batch)
 
-    def _turn(self, batch: Batch, index: int) -> _Turn:
+    def _turn(self, batch: Batch, index: int) -> PendingBatch:
         requests, ids = [], list(batch.ids)
-        sibling = batch.mended is not None and batch.mended not in self._siblings
-        if batch.mended is not None and sibling:
-            valid = self.source.case(batch.mended)
+        sibling = batch.valid_variant is not None and batch.valid_variant not in self._siblings
+        if batch.valid_variant is not None and sibling:
+            valid = self.source.case(batch.valid_variant)
             requests.append(Request(0, valid.program, valid.tensors(), phase="sibling"))
             ids.insert(0, batch.ids[0])
         alone: Freshness = "own" if asks_again(batch.expectation) else "shared"
         requests += [Request(0, batch.program, inputs, alone) for inputs in _rows(batch)]
         for request in requests[:1] + requests[-1:]:
             _ = request.program.key  # sent with the program, so that the host need not compute the digest
-        if batch.mended is not None:
-            self._siblings.setdefault(batch.mended, None)  # on its way
-        return _Turn(batch, index, requests, ids, sibling)
+        if batch.valid_variant is not None:
+            self._siblings.setdefault(batch.valid_variant, None)  # on its way
+        return PendingBatch(batch, index, requests, ids, sibling)
 
     def _reply(self, place: int) -> Reply:
         """Return the reply to a request. Raises _Unfit, after which nothing that the backend answers means anything."""
@@ -288,12 +288,12 @@ class Worker:
 
     # Judging
 
-    def _judged_turn(self, turn: _Turn, begin: Begin) -> Iterator[bytes]:
+    def _judged_turn(self, turn: PendingBatch, begin: Begin) -> Iterator[bytes]:
         """Yield the records of a turn's cases, in groups that were answered quickly."""
         start, places = 0, turn.places
-        if turn.sibling and turn.batch.mended is not None:
+        if turn.sibling and turn.batch.valid_variant is not None:
             begin(turn.index, "sibling")
-            self._siblings[turn.batch.mended] = self._reply(places[0]).answer
+            self._siblings[turn.batch.valid_variant] = self._reply(places[0]).answer
             places = places[1:]
         while start < len(turn.batch):
             later = partial(_later, begin, turn.index + start)
@@ -346,12 +346,12 @@ class Worker:
         """Return the answers and their verdicts; the verdict on a fresh program's answer replaces a failure's."""
         lanes, answers = len(batch), taken.answers.answers(len(batch))
         again = self._again(batch, begin) if asks_again(batch.expectation) else None
-        mended = self._siblings.get(batch.mended or "")
-        ran = batch.mended is None or isinstance(mended, Answer)
-        verdicts = judge(batch, answers, self.required, mended_ran=ran, again=again)
-        if isinstance(mended, Loss):  # neither these cases' fault, nor a confirmation
+        valid_variant = self._siblings.get(batch.valid_variant or "")
+        ran = batch.valid_variant is None or isinstance(valid_variant, Answer)
+        verdicts = judge(batch, answers, self.required, variant_ran=ran, again=again)
+        if isinstance(valid_variant, Loss):  # neither these cases' fault, nor a confirmation
             for lane in answers.refusals:
-                verdicts[lane] = replace(verdicts[lane], detail=_lost_words(mended), reason="other")
+                verdicts[lane] = replace(verdicts[lane], detail=_lost_words(valid_variant), reason="other")
         for lane, loss in taken.lost.items():
             verdicts[lane] = _lost(loss, batch)
         used = [n for n in range(lanes) if n not in taken.first and n not in taken.lost and n not in taken.ours]
@@ -367,7 +367,7 @@ class Worker:
             elif isinstance(answer, Loss):
                 verdicts[lane] = _lost(answer, batch)
             elif before is None or not same_answer(answer, before):
-                (found,) = judge(batch.case(lane), Answers.of([answer]), self.required, mended_ran=ran)
+                (found,) = judge(batch.case(lane), Answers.of([answer]), self.required, variant_ran=ran)
                 if found.outcome is Outcome.PASS:
                     detail = f"only on a program that ran before, state leaks between runs: {verdicts[lane].detail}"
                     verdicts[lane] = replace(verdicts[lane], detail=detail)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...cases.batch import EXCEPTIONAL, Batch, Bounds, Expectation, Flag, Labels, Option
 from ...cases.elements import Array, FloatFormat, element_type, type_of
-from .answers import Answers, Comparison, all_of_lane, spread_holds, ulp_exponent
+from .answers import Answers, ComparedOutputs, all_of_lane, spread_holds, ulp_exponent
 from .judge import Verdict
 
 _FREE, _ZERO, _EXCEPTIONAL = np.uint8(Flag.FREE), np.uint8(Flag.ZERO), np.uint8(EXCEPTIONAL)
@@ -108,13 +108,13 @@ def accuracies(expectation: Expectation, answers: Answers) -> list[Accuracy | No
         here = expectation if whole else expectation.of_lanes(np.array(stack.lanes), len(stack.lanes))
         for rows, alike in here.by_pattern():
             all_alike = len(rows) == len(stack.lanes)
-            compared = stack.comparison if all_alike else Comparison([output[rows] for output in stack.outputs])
+            compared = stack.comparison if all_alike else ComparedOutputs([output[rows] for output in stack.outputs])
             for row, accuracy in zip(rows.tolist(), _accuracies(alike.options, compared), strict=True):
                 found[stack.lanes[row]] = accuracy
     return found
 
 
-def _accuracies(options: Sequence[Option], answers: Comparison) -> list[Accuracy | None]:
+def _accuracies(options: Sequence[Option], answers: ComparedOutputs) -> list[Accuracy | None]:
     """Return the accuracy of each lane by the options that apply in all of them."""
     with np.errstate(all="ignore"):  # NaN and infinities are not graded
         found = [_worst(reading, answers) for reading in _readings(options, answers.outputs)]
@@ -144,7 +144,7 @@ def _readings(options: Sequence[Option], outputs: Sequence[Array]) -> Iterator[l
             yield same
 
 
-def _worst(options: Sequence[Option], answers: Comparison) -> list[Accuracy | None]:
+def _worst(options: Sequence[Option], answers: ComparedOutputs) -> list[Accuracy | None]:
     found = []
     for index, output in enumerate(answers.outputs):
         element = element_type(type_of(output))
@@ -160,7 +160,7 @@ def _worst(options: Sequence[Option], answers: Comparison) -> list[Accuracy | No
 class _Admissible:
     """One output's bounds by the grade that they stand for, tightest first, and what is admitted outside them."""
 
-    answers: Comparison
+    answers: ComparedOutputs
     index: int
     strict: Mapping[Grade, Sequence[Bounds]]
     declared: Sequence[Bounds]
@@ -168,7 +168,7 @@ class _Admissible:
     overflowing: Sequence[Bounds]
 
     @classmethod
-    def of(cls, options: Sequence[Option], index: int, answers: Comparison) -> _Admissible:
+    def of(cls, options: Sequence[Option], index: int, answers: ComparedOutputs) -> _Admissible:
         strict: dict[Grade, list[Bounds]] = {}
         declared, flushed, overflowing = [], [], []
         for option in options:

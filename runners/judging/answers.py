@@ -81,7 +81,7 @@ MOST_DIMENSIONS = 60 if int(np.__version__.split(".")[0]) >= 2 else 28
 """Number of dimensions that an answer may have: a few less than NumPy's, because judging adds some."""
 
 
-class Comparison:
+class ComparedOutputs:
     """The outputs of all lanes in the types in which they are compared; computed comparisons are cached."""
 
     def __init__(self, outputs: Sequence[Array]) -> None:
@@ -473,9 +473,9 @@ class Stack:
         return tuple(map(type_of, self.outputs))
 
     @functools.cached_property
-    def comparison(self) -> Comparison:
+    def comparison(self) -> ComparedOutputs:
         """Return the outputs in the types in which they are compared."""
-        return Comparison(self.outputs)
+        return ComparedOutputs(self.outputs)
 
 
 @dataclass(frozen=True)

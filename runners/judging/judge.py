@@ -20,7 +20,7 @@ from .answers import (
     ALARM,
     RANDOM,
     Answers,
-    Comparison,
+    ComparedOutputs,
     Refusal,
     Stack,
     admitted,
@@ -209,16 +209,16 @@ def judge(
     answers: Answers,
     required: Requirements = NONE_REQUIRED,
     *,
-    mended_ran: bool = True,
+    variant_ran: bool = True,
     again: Answers | None = None,
 ) -> list[Verdict]:
     """Return the verdict on each case of a batch, all of which have an answer or a refusal.
 
-    `mended_ran`: whether the valid sibling of invalid cases was answered. `again` are the answers of a fresh program,
+    `variant_ran`: whether the valid sibling of invalid cases was answered. `again` are the answers of a fresh program,
     needed if an option compares them. Raises ValueError for a case without an answer.
     """
     found: dict[int, Verdict] = {}
-    refusals = _Refusals(batch.expectation, required, mended_ran)
+    refusals = _Refusals(batch.expectation, required, variant_ran)
     for lane, refusal in answers.refusals.items():
         found[lane] = refusals.verdict(lane, refusal)
     for stack in answers.stacks:
@@ -254,7 +254,7 @@ class _Refusals:
 
     expectation: Expectation
     required: Requirements
-    mended_ran: bool
+    variant_ran: bool
     _known: dict[tuple[bytes, int], tuple[Refusal, Verdict]] = field(default_factory=dict)
 
     def verdict(self, lane: int, refusal: Refusal) -> Verdict:
@@ -267,7 +267,7 @@ class _Refusals:
     def _judged(self, pattern: bytes, refusal: Refusal) -> Verdict:
         expectation, required = self.expectation, self.required
         if not any(pattern):
-            return _refusal_of_invalid(refusal, self.mended_ran, required)
+            return _refusal_of_invalid(refusal, self.variant_ran, required)
         if refusal.unsupported:
             return Verdict(Outcome.UNSUPPORTED, detail=refusal.words, reason=refusal.reason)
         kinds = [option.kind for option, applies in zip(expectation.options, pattern, strict=True) if applies]
@@ -282,8 +282,8 @@ class _Refusals:
         return Verdict(Outcome.PASS, behaviour, refusal.words, level="strict", reason=refusal.reason)
 
 
-def _refusal_of_invalid(refusal: Refusal, mended_ran: bool, required: Requirements) -> Verdict:
-    if not mended_ran:
+def _refusal_of_invalid(refusal: Refusal, variant_ran: bool, required: Requirements) -> Verdict:
+    if not variant_ran:
         detail = f"refused, and so was the valid case that it was made from: {refusal.words}"
         return Verdict(Outcome.UNSUPPORTED, {"invalid": []}, detail, reason=refusal.reason)
     behaviour = {"invalid": ["rejected"]}
@@ -416,7 +416,7 @@ class _Judging:
             else:
                 yield replace(passes.verdict, bound_ratio=held[passes.option].ratios[row])
 
-    def _held(self, option: Option, comparison: Comparison) -> _Held:
+    def _held(self, option: Option, comparison: ComparedOutputs) -> _Held:
         nowhere = np.zeros(len(option.applies), bool)
         if option.kind != "values":
             return _Held(option, option.applies if option.kind == "anything" else nowhere)
@@ -425,7 +425,7 @@ class _Judging:
         bounds, numbers = list(option.outputs), list(comparison.numbers)
         if any(check.name == "order" for check in option.checks):
             bounds, numbers = arranged(option.checks, bounds, numbers)
-            comparison = Comparison(numbers)
+            comparison = ComparedOutputs(numbers)
         inside = [comparison.within(one, index) for index, one in enumerate(bounds)]
         taken = _taken(option, bounds, numbers, inside)
         admits = functools.reduce(np.logical_and, map(all_of_lane, taken), option.applies)

@@ -153,13 +153,13 @@ def _findings(spec: Spec, reading: LibraryReading) -> Findings:
     listing = reading.listing
     newer = [v for v in spec.versions if listing.is_newer(spec.name, v)]
     found, both = versions_held(spec, listing.name, listing.versions, newer)
-    compared = _Comparison(spec, reading)
+    compared = _LibraryComparison(spec, reading)
     for version in both:
         compared.compare(spec.versions[version], version)
     return found + compared.findings()
 
 
-class _Comparison:
+class _LibraryComparison:
     """Compares the signatures of a spec with a library's."""
 
     def __init__(self, spec: Spec, reading: LibraryReading) -> None:

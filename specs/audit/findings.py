@@ -363,13 +363,13 @@ def _findings(spec: Spec, schemas: Mapping[str, _Schemas]) -> Findings:
         if isinstance(v, int) and (v > newest or _release(version.amended) > _release(onnx_version()))
     ]
     found, both = versions_held(spec, f"onnx {onnx_version()}", schemas[spec.domain], newer)
-    compared = _Comparison(spec)
+    compared = _SchemaComparison(spec)
     for version in both:
         compared.compare(version, spec.versions[version].signature, schemas[spec.domain][spec.name][int(version)])
     return found + Findings(tuple(compared.differences.errors()))
 
 
-class _Comparison:
+class _SchemaComparison:
     """Compares the signatures of a spec with the schemas'."""
 
     def __init__(self, spec: Spec) -> None:
