@@ -297,17 +297,17 @@ class _Reader:
         return self.mapping(path, bool(getattr(event, "flow_style", False)))
 
     def sequence(self, path: Keys) -> list[Any]:
-        found: list[Any] = []
+        items: list[Any] = []
         inner = (*path, 0)  # its length is the depth, also if positions are not wanted
         while type(event := self.next()) is not yaml.SequenceEndEvent:
             if self.marking:
-                inner = (*path, len(found))
+                inner = (*path, len(items))
                 self.marks[inner] = (_at(event), _at(event))
-            found.append(self.build(event, inner))
-        return found
+            items.append(self.build(event, inner))
+        return items
 
     def mapping(self, path: Keys, flow: bool) -> dict[Key, Any]:
-        found: dict[Key, Any] = {}
+        entries: dict[Key, Any] = {}
         spelled: dict[str, int] = {}
         inner = (*path, "")
         while type(event := self.next()) is not yaml.MappingEndEvent:
@@ -322,8 +322,8 @@ class _Reader:
             if self.marking:
                 inner = (*path, key)
                 self.marks[inner] = (_at(event), _at(value))
-            found[key] = self.build(value, inner)
-        return found
+            entries[key] = self.build(value, inner)
+        return entries
 
     def key(self, event: Any) -> Key:
         self.guard(event)
@@ -357,10 +357,10 @@ class _Reader:
         return text
 
     def number(self, event: yaml.ScalarEvent, text: str) -> Any:
-        whole, fraction = _INTEGER.fullmatch(text), _FLOAT.fullmatch(text)
-        if (whole or fraction) and len(text) > LONGEST_NUMBER:
+        integer, fraction = _INTEGER.fullmatch(text), _FLOAT.fullmatch(text)
+        if (integer or fraction) and len(text) > LONGEST_NUMBER:
             self.fail(event, f"a number of {len(text)} digits: quote it if it is text")
-        if whole:
+        if integer:
             return int(text)
         if fraction:
             value = float(text)
