@@ -13,7 +13,7 @@ from ..cases.batch import Batch
 from ..cases.errors import OpconformError
 from ..cases.foreign import ForeignCases, StoredCase
 from ..cases.ids import parse_id
-from ..generators.nodes import Told, admitted, node_program, told_by
+from ..generators.nodes import NodeFacts, admitted, node_facts, node_program
 from ..generators.plan import Selection, by_version, planned
 from ..generators.source import GeneratedCases
 from ..reports.text import write_text
@@ -99,7 +99,7 @@ def _theirs(path: Path, source: GeneratedCases) -> tuple[_SuiteContent, dict[str
         if isinstance(stored, str):
             continue
         try:
-            told = told_by(stored, source.library)
+            told = node_facts(stored, source.library)
         except OpconformError:  # several nodes, or an operator version without a spec
             continue
         name = str(told.version.operator)
@@ -120,7 +120,7 @@ def _benches(cases: ForeignCases, place: str, stored: StoredCase, source: Genera
     return bench_of(source.library, Batch.of_case(stored.id, program, arrays, cases.expectation(place, stored)))
 
 
-def _with(known: Exercise, told: Told) -> Exercise:
+def _with(known: Exercise, told: NodeFacts) -> Exercise:
     defaults = told.version.signature.defaults
     given = {one.name for one in told.attributes if defaults.get(one.name) != one.value}
     return Exercise(known.types | told.types, known.attributes | given)

@@ -283,15 +283,15 @@ class _Builder:
         }
 
     def conditions(self, when: Any, version: Version) -> dict[str, Condition]:
-        found: dict[str, Condition] = {}
+        by_name: dict[str, Condition] = {}
         for name, raw in when.items():
             negated, values = conditions(raw)
             contents = tuple(value for entry in values for value in self.contents(name, entry))
             if len(contents) == 1 and isinstance(contents[0], Mapping):  # a bundle's settings
-                found |= {inner: Condition((value,)) for inner, value in contents[0].items()}
+                by_name |= {inner: Condition((value,)) for inner, value in contents[0].items()}
             else:
-                found[self.names.canonical(name, version)] = Condition(contents, negated)
-        return found
+                by_name[self.names.canonical(name, version)] = Condition(contents, negated)
+        return by_name
 
     def contents(self, name: str, raw: Any) -> tuple[Value, ...]:
         if self.names.is_type(name):

@@ -275,7 +275,7 @@ def _check_operands(context: Context) -> None:
     for name, alternatives in text.operands.items():
         for at, operand in alternative(alternatives):
             _check_operand(context, name, operand, ("operands", name, *at))
-        if any(one.draw for one in alternatives) and name in text.parameters:
+        if any(entry.draw for entry in alternatives) and name in text.parameters:
             message = f"the levels of {name} are its draws: write {{draw: recipe}} among the levels of the parameter"
             context.problems.add(("parameters", name), message, key=True)
 
@@ -462,8 +462,8 @@ def _check_row_level(context: Context, name: str, value: Any, path: Keys) -> Non
     levels = [level.name for level in context.parameters[name].levels]
     if context.names.is_type(name):
         if check_type(context, value, path) and value not in GROUPS:
-            found = {level for by_name in context.levels.values() for level in by_name[name]}
-            if found.isdisjoint(expand(value)):
+            types = {level for by_name in context.levels.values() for level in by_name[name]}
+            if types.isdisjoint(expand(value)):
                 context.problems.add(path, f"{value} is a type of {name} in no version")
         return
     _, plain = literal_of(value)

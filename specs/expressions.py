@@ -104,9 +104,9 @@ def _part(text: str, symbols: Symbols) -> list[Number]:
         return list(value)
     kind, (left, right) = _sides(text)
     if kind == "x":
-        return [number(left, symbols)] * _whole(right, symbols, least=0)
+        return [number(left, symbols)] * _integer(right, symbols, least=0)
     if kind == "..":
-        start, stop = _whole(left, symbols), _whole(right, symbols)
+        start, stop = _integer(left, symbols), _integer(right, symbols)
         if stop - start > LONGEST_LIST:
             raise ExpressionError(f"{text!r} is longer than {LONGEST_LIST} numbers")
         return list(range(start, stop + 1))
@@ -123,7 +123,7 @@ def _sides(text: str) -> tuple[str, tuple[str, str]]:
     return (dots, (left, right)) if dots else ("", (text, ""))
 
 
-def _whole(text: str, symbols: Symbols, least: int | None = None) -> int:
+def _integer(text: str, symbols: Symbols, least: int | None = None) -> int:
     value = number(text, symbols)
     if not isinstance(value, int):
         raise ExpressionError(f"{text!r} is {value}, where a whole number is needed")
@@ -168,9 +168,9 @@ def _evaluate(node: ast.expr, text: str, symbols: Symbols) -> Number:
         case ast.Constant(value=int() | float() as value):
             return value
         case ast.Name() | ast.Attribute() | ast.Subscript():
-            found = _listed(node, text, symbols)
-            if isinstance(found, (int, float)):
-                return found
+            listed = _listed(node, text, symbols)
+            if isinstance(listed, (int, float)):
+                return listed
             written = ast.unparse(node)
             raise ExpressionError(f"{text!r}: {written} is a list; write {written}... to splice it")
         case ast.UnaryOp(operand=operand):

@@ -316,7 +316,7 @@ class _Fit:
         return self.levelled(row)
 
     def levelled(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        fitting_levels: dict[str, Any] = {}
         for name, raw in row.items():
             negated, values = conditions(raw)
             levels = self.levels.get(name)
@@ -324,5 +324,5 @@ class _Fit:
             if name not in self.known or not (named or negated):
                 return {}
             if named:
-                found[name] = {"not": named} if negated else named
-        return found
+                fitting_levels[name] = {"not": named} if negated else named
+        return fitting_levels

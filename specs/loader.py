@@ -95,8 +95,8 @@ class _Compiled:
         with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):  # missing, or truncated
             stored = kept.read_bytes()
             if stored.startswith(key):
-                found: Spec = pickle.loads(stored[len(key) :])  # noqa: S301 - it stands beside our own code
-                return found
+                loaded: Spec = pickle.loads(stored[len(key) :])  # noqa: S301 - it stands beside our own code
+                return loaded
         spec = build()
         if not sys.dont_write_bytecode:
             with contextlib.suppress(OSError):  # a read-only installation

@@ -457,9 +457,9 @@ class Spec:
             path: tuple[Key, ...] = ("versions", earlier, *part)
             if self.document.has(path):
                 return path
-            whole = ("versions", earlier, section)
-            if self.document.has(whole) and not self.document.has((*whole, "...")):
-                return whole
+            section_path = ("versions", earlier, section)
+            if self.document.has(section_path) and not self.document.has((*section_path, "...")):
+                return section_path
         return ("versions", version)
 
 

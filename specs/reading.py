@@ -252,11 +252,11 @@ class _Reader:
         loader = _LOADER(text)
         self.next: Callable[[], Any] = loader.get_event
         try:
-            return self.whole()
+            return self.whole_document()
         finally:
             loader.dispose()
 
-    def whole(self) -> Any:
+    def whole_document(self) -> Any:
         self.next()  # the stream's start
         start = self.next()
         if not isinstance(start, yaml.DocumentStartEvent):

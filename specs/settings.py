@@ -428,7 +428,7 @@ def check_reach(context: Context, edges_by_version: Mapping[Version, Mapping[str
         if not runs:
             message = "this edge runs in no version: none has all names, levels and types that it sets"
             problems.add(("edges", id_), message, key=True)
-        lost = [str(version) for version, one in runs.items() if not one.tests]
+        lost = [str(version) for version, run in runs.items() if not run.tests]
         if lost:
             message = (
                 f"{' and '.join(edge.tests)} does not apply to version {', '.join(lost)}, where this edge runs: "
