@@ -48,8 +48,8 @@ class _Left(ProgressColumn):
     def render(self, task: Task) -> Text:
         """Return the text."""
         seconds = task.elapsed if task.total is None else task.time_remaining
-        told = "" if seconds is None else f"{dt.timedelta(seconds=int(seconds))}"
-        return Text(told if task.total is None else f"of {task.total:,.0f}  {told}", "dim")
+        remaining = "" if seconds is None else f"{dt.timedelta(seconds=int(seconds))}"
+        return Text(remaining if task.total is None else f"of {task.total:,.0f}  {remaining}", "dim")
 
 
 _PLAIN_EVERY = 30.0  # seconds
@@ -130,16 +130,16 @@ class RunProgress:
         if left < _SHORTEST:
             return ""
         minutes = math.ceil(left / 60)
-        told = f"{left:.0f} s" if left < 90 else f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"
-        return f", about {told} left"
+        remaining = f"{left:.0f} s" if left < 90 else f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"
+        return f", about {remaining} left"
 
     def _outcomes(self) -> Text:
-        found = Text()
+        text = Text()
         for outcome in Outcome:
             if self.outcomes[outcome]:
                 style = "green" if outcome in _GOOD else "" if outcome in _NEUTRAL else "red"
-                found.append(", " if found else "").append(f"{self.outcomes[outcome]:,} {outcome}", style)
-        return found
+                text.append(", " if text else "").append(f"{self.outcomes[outcome]:,} {outcome}", style)
+        return text
 
     def _shown(self) -> RenderableType:
         bar = Table.grid(padding=(0, 1))

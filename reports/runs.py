@@ -161,23 +161,23 @@ def read_results(path: Path | str) -> Iterator[Result]:
     """
     path = Path(path)
     file = path if path.is_file() else path / RESULTS
-    found = 0
+    count = 0
     for number, _, line in _whole_lines(file):
         yield _result(line, file, number)
-        found += 1
+        count += 1
     if file is not path:
-        _refuse_truncated(path, found)
+        _refuse_truncated(path, count)
 
 
-def _refuse_truncated(folder: Path, found: int) -> None:
+def _refuse_truncated(folder: Path, count: int) -> None:
     """Raise OpconformError if a finished run counted more results than its file has."""
     if not (folder / RUN).is_file():
         return
-    told = read_run(folder)
-    counted_then = _at(told, ("figures", "overall", "cases"))
-    if told.get("status") == "finished" and isinstance(counted_then, int) and counted_then > found:
+    run_record = read_run(folder)
+    counted_then = _at(run_record, ("figures", "overall", "cases"))
+    if run_record.get("status") == "finished" and isinstance(counted_then, int) and counted_then > count:
         raise OpconformError(
-            f"{folder / RESULTS}: truncated: {counted(found, 'whole line')}, but {RUN} counts "
+            f"{folder / RESULTS}: truncated: {counted(count, 'whole line')}, but {RUN} counts "
             f"{counted(counted_then, 'result')}; restore the file, or run the cases again"
         )
 
@@ -301,14 +301,14 @@ class _Companions:
         """Raise OpconformError unless the remaining lines belong to cases without a result."""
         while self._head is not None:
             number, _, line = self._head
-            place = f"{self._file}:{number}"
+            position = f"{self._file}:{number}"
             try:
-                told = json.loads(line)
-                case, backend = str(told["case"]), str(told.get("backend"))
+                fields = json.loads(line)
+                case, backend = str(fields["case"]), str(fields.get("backend"))
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-                raise OpconformError(f"{place}: not a line of a case: {error}") from None
+                raise OpconformError(f"{position}: not a line of a case: {error}") from None
             if case in done.get(backend, ()):
-                raise OpconformError(f"{place}: not in the order of {RESULTS}: {case} on {backend}")
+                raise OpconformError(f"{position}: not in the order of {RESULTS}: {case} on {backend}")
             self._head = next(self._lines, None)
 
 
@@ -335,42 +335,42 @@ def terms_to_dict(terms: Terms) -> dict[str, Any]:
     }
 
 
-def _told(one: Profile | Erratum | Waiver | Declaration | None) -> dict[str, Any] | None:
+def _told(term: Profile | Erratum | Waiver | Declaration | None) -> dict[str, Any] | None:
     """Return one of them for JSON; the digest of its file has its own key in `run.json`."""
-    if one is None:
+    if term is None:
         return None
-    told: dict[str, Any] = msgspec.to_builtins(one, order="deterministic")
-    told.pop("digest", None)
-    return told
+    fields: dict[str, Any] = msgspec.to_builtins(term, order="deterministic")
+    fields.pop("digest", None)
+    return fields
 
 
-def terms_from(told: Mapping[str, Any], place: object) -> Terms:
-    """Return the terms that `terms_to_dict` wrote to the `run.json` at `place`.
+def terms_from(fields: Mapping[str, Any], source: object) -> Terms:
+    """Return the terms that `terms_to_dict` wrote to the `run.json` at `source`.
 
     Raises OpconformError if they are invalid.
     """
     try:
-        waivers = [{**one, "case": {"text": one["case"]}} for one in told["waivers"]]
-        declaration = msgspec.convert(told["arithmetic"], Declaration | None)
+        waivers = [{**waiver, "case": {"text": waiver["case"]}} for waiver in fields["waivers"]]
+        declaration = msgspec.convert(fields["arithmetic"], Declaration | None)
         _refuse_unknown_types(declaration or Declaration())
         return Terms(
             Demands(
-                dict(told["required"]),
-                msgspec.convert(told["profile"], Profile | None),
-                msgspec.convert(told.get("claims", {}), dict[str, Profile]),
+                dict(fields["required"]),
+                msgspec.convert(fields["profile"], Profile | None),
+                msgspec.convert(fields.get("claims", {}), dict[str, Profile]),
             ),
-            Suspensions(Errata(msgspec.convert(told["errata"], tuple[Erratum, ...])), dict(told["disputed"])),
+            Suspensions(Errata(msgspec.convert(fields["errata"], tuple[Erratum, ...])), dict(fields["disputed"])),
             Waivers(msgspec.convert(waivers, tuple[Waiver, ...])),
             declaration,
         )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
-        raise OpconformError(f"{place}: terms: not in the form that a run writes: {error!r}"[:_LONGEST]) from None
+        raise OpconformError(f"{source}: terms: not in the form that a run writes: {error!r}"[:_LONGEST]) from None
 
 
 def _refuse_unknown_types(declaration: Declaration) -> None:
     """Raise ValueError if a declaration names a type that computes in no floating-point format."""
-    for name, one in declaration.types.items():
-        for type_ in (name, one.compute or name, one.accumulator or name):
+    for name, declared in declaration.types.items():
+        for type_ in (name, declared.compute or name, declared.accumulator or name):
             known = element_types().get(type_)
             if known is None or known.kind != "float":
                 raise ValueError(f"arithmetic: {type_!r} is no floating-point type")
@@ -430,30 +430,30 @@ class RunRecord:
     @property
     def planned(self) -> int | None:
         """Return the number of results of the finished run, None if planning had not ended when it was written."""
-        told, backends = self.told.get("planned"), self.told.get("backends")
-        if not isinstance(told, dict) or not isinstance(backends, dict) or told.keys() != backends.keys():
+        planned, backends = self.told.get("planned"), self.told.get("backends")
+        if not isinstance(planned, dict) or not isinstance(backends, dict) or planned.keys() != backends.keys():
             return None
-        numbers = list(told.values())
-        return sum(numbers) or None if all(isinstance(one, int) and one >= 0 for one in numbers) else None
+        numbers = list(planned.values())
+        return sum(numbers) or None if all(isinstance(number, int) and number >= 0 for number in numbers) else None
 
     @property
     def deaths(self) -> list[dict[str, Any]]:
         """Return the deaths of workers that no case explains, as far as known."""
-        return [told for told in self.told.get("deaths", []) if isinstance(told, dict)]
+        return [death for death in self.told.get("deaths", []) if isinstance(death, dict)]
 
     @property
     def more_deaths(self) -> int:
         """Return how many there were in addition."""
-        found = self.told.get("more_deaths", 0)
-        return found if isinstance(found, int) else 0
+        count = self.told.get("more_deaths", 0)
+        return count if isinstance(count, int) else 0
 
     def about(self, backend: str) -> About:
         """Return what `run.json` has on a backend."""
-        told = _at(self.told, ("backends", backend))
-        found = told if isinstance(told, dict) else {}
-        standards = tuple(map(str, found.get("standards") or ()))
-        facts, name = found.get("facts") or {}, str(found.get("name") or "")
-        return About(str(found.get("version", UNKNOWN)), standards, facts, name=name)
+        stored = _at(self.told, ("backends", backend))
+        fields = stored if isinstance(stored, dict) else {}
+        standards = tuple(map(str, fields.get("standards") or ()))
+        facts, name = fields.get("facts") or {}, str(fields.get("name") or "")
+        return About(str(fields.get("version", UNKNOWN)), standards, facts, name=name)
 
 
 def compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[object, object]]:
@@ -463,11 +463,11 @@ def compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[
     return {name: pair for name, pair in values.items() if pair[0] != pair[1]}
 
 
-def _at(told: Mapping[str, Any], path: tuple[str, ...]) -> object:
-    found: Any = told
+def _at(fields: Mapping[str, Any], path: tuple[str, ...]) -> object:
+    value: Any = fields
     for name in path:
-        found = found.get(name) if isinstance(found, dict) else None
-    return found
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 _OF_ONE_BACKEND = frozenset({"shard", "waivers digest"})
@@ -527,8 +527,8 @@ class MergedRun:
     @property
     def names(self) -> dict[str, str]:
         """Return what reports call each backend: its own name if `run.json` has one."""
-        told = self.parts[0].told["backends"]
-        return {backend: str(told[backend].get("name") or backend) for backend in told}
+        backends = self.parts[0].told["backends"]
+        return {backend: str(backends[backend].get("name") or backend) for backend in backends}
 
     @property
     def partial(self) -> bool:
@@ -545,7 +545,7 @@ def distinct(names: Mapping[str, str]) -> dict[str, str]:
 
 def names_of(wholes: Iterable[MergedRun]) -> dict[str, str]:
     """Return what reports call the backends of these runs, each by another name."""
-    return distinct({backend: name for whole in wholes for backend, name in whole.names.items()})
+    return distinct({backend: name for merged in wholes for backend, name in merged.names.items()})
 
 
 def put_together(folders: Sequence[Path], *, partial: bool = False) -> list[MergedRun]:
@@ -559,18 +559,18 @@ def put_together(folders: Sequence[Path], *, partial: bool = False) -> list[Merg
     for part in map(_part, folders):
         groups.setdefault(tuple(sorted(part.versions)), []).append(part)
     wholes = [_whole(parts, partial=partial) for parts in groups.values()]
-    for number, whole in enumerate(wholes):
+    for number, merged in enumerate(wholes):
         for other in wholes[:number]:
-            _side_by_side(other, whole)
+            _side_by_side(other, merged)
     return wholes
 
 
 def _part(folder: Path) -> RunPart:
-    told = read_run(folder)
-    if not isinstance(told.get("backends"), dict) or not isinstance(told.get("terms"), dict):
+    run_record = read_run(folder)
+    if not isinstance(run_record.get("backends"), dict) or not isinstance(run_record.get("terms"), dict):
         raise OpconformError(f"{folder / RUN}: names no backends and no terms: it was written by an older version")
-    shard = told.get("shard")
-    return RunPart(RunRecord(folder, told), None if shard is None else shard_of(str(shard)))
+    shard = run_record.get("shard")
+    return RunPart(RunRecord(folder, run_record), None if shard is None else shard_of(str(shard)))
 
 
 def _refuse_twice(folders: Sequence[Path]) -> None:
@@ -599,33 +599,33 @@ def _whole(parts: Sequence[RunPart], *, partial: bool) -> MergedRun:
         by_index[index] = part
     count = first.shard.count
     missing = tuple(Shard(i, count) for i in range(1, count + 1) if i not in by_index)
-    whole = MergedRun(tuple(by_index[i] for i in sorted(by_index)), missing)
+    merged = MergedRun(tuple(by_index[i] for i in sorted(by_index)), missing)
     if not partial:
-        _refuse_incomplete(whole)
-    return whole
+        _refuse_incomplete(merged)
+    return merged
 
 
 def _apart(
-    one: RunPart, other: RunPart, but: frozenset[str] = frozenset({"shard"})
+    first_part: RunPart, other: RunPart, but: frozenset[str] = frozenset({"shard"})
 ) -> dict[str, tuple[object, object]]:
-    found = {name: pair for name, pair in compared(one.told, other.told).items() if name not in but}
-    counts = [part.shard and part.shard.count for part in (one, other)]
+    differing = {name: pair for name, pair in compared(first_part.told, other.told).items() if name not in but}
+    counts = [part.shard and part.shard.count for part in (first_part, other)]
     if "waivers digest" not in but and counts[0] != counts[1]:
-        found["number of shards"] = (counts[0], counts[1])
-    return found
+        differing["number of shards"] = (counts[0], counts[1])
+    return differing
 
 
-def _versions_apart(one: RunPart, other: RunPart) -> dict[str, tuple[object, object]]:
-    old, new = one.versions, other.versions
+def _versions_apart(part: RunPart, other: RunPart) -> dict[str, tuple[object, object]]:
+    old, new = part.versions, other.versions
     return {f"version of {name}": (old[name], new[name]) for name in old if old[name] != new[name]}
 
 
-def _refuse_other(one: RunPart, other: RunPart, apart: Mapping[str, tuple[object, object]]) -> None:
+def _refuse_other(part: RunPart, other: RunPart, apart: Mapping[str, tuple[object, object]]) -> None:
     if apart:
         lines = "".join(
-            f"\n  {name}: {_value(a)} in {one.folder}, {_value(b)} in {other.folder}" for name, (a, b) in apart.items()
+            f"\n  {name}: {_value(a)} in {part.folder}, {_value(b)} in {other.folder}" for name, (a, b) in apart.items()
         )
-        raise OpconformError(f"{one.folder} and {other.folder} are not parts of one run:{lines}")
+        raise OpconformError(f"{part.folder} and {other.folder} are not parts of one run:{lines}")
 
 
 def _value(value: object) -> str:
@@ -640,21 +640,21 @@ def shards_told(shards: Sequence[Shard]) -> str:
     return ", ".join(map(str, shards[:_SHARDS_SHOWN])) + more
 
 
-def _refuse_incomplete(whole: MergedRun) -> None:
-    names = " and ".join(whole.versions)
-    if whole.missing:
-        told = f"{counted(len(whole.missing), 'shard')} of {names} missing: {shards_told(whole.missing)}"
-        raise OpconformError(f"{told}; name their folders too, or leave them out with --partial")
-    if whole.unfinished:
-        folder = whole.unfinished[0].folder
+def _refuse_incomplete(merged: MergedRun) -> None:
+    names = " and ".join(merged.versions)
+    if merged.missing:
+        problem = f"{counted(len(merged.missing), 'shard')} of {names} missing: {shards_told(merged.missing)}"
+        raise OpconformError(f"{problem}; name their folders too, or leave them out with --partial")
+    if merged.unfinished:
+        folder = merged.unfinished[0].folder
         raise OpconformError(
             f"{folder}: unfinished; `opconform run --resume {folder}` finishes it, --partial reports without the rest"
         )
 
 
-def _side_by_side(one: MergedRun, other: MergedRun) -> None:
+def _side_by_side(merged: MergedRun, other_run: MergedRun) -> None:
     """Raise OpconformError unless two runs of different backends can be shown together."""
-    a, b = one.parts[0], other.parts[0]
+    a, b = merged.parts[0], other_run.parts[0]
     for name in a.versions.keys() & b.versions.keys():
         raise OpconformError(f"{a.folder} and {b.folder} are both runs of {name}; report one of them")
     _refuse_other(a, b, _apart(a, b, _OF_ONE_BACKEND))
@@ -666,17 +666,17 @@ def runs_of(folders: Sequence[Path], *, partial: bool) -> list[MergedRun]:
     Raises OpconformError for folders that do not belong together and, unless `partial`, for unfinished runs.
     """
     wholes = put_together(folders, partial=partial)
-    for part in (part for whole in wholes for part in whole.unfinished):
+    for part in (part for merged in wholes for part in merged.unfinished):
         if not partial:
             folder = part.folder
-            told = f"`opconform run --resume {folder}` finishes it, --partial uses it as it is"
-            raise OpconformError(f"{folder}: unfinished; {told}")
+            advice = f"`opconform run --resume {folder}` finishes it, --partial uses it as it is"
+            raise OpconformError(f"{folder}: unfinished; {advice}")
     return wholes
 
 
-def started(whole: MergedRun) -> str:
+def started(merged: MergedRun) -> str:
     """Return when a run began, in UTC. Raises OpconformError if `run.json` lacks it."""
-    return min(part.begun.started.astimezone(dt.UTC) for part in whole.parts).isoformat(timespec="seconds")
+    return min(part.begun.started.astimezone(dt.UTC) for part in merged.parts).isoformat(timespec="seconds")
 
 
 def folders_in(path: Path) -> list[Path]:
@@ -685,6 +685,6 @@ def folders_in(path: Path) -> list[Path]:
         return [path]
     inside = sorted(file.parent for file in path.glob(f"*/{RUN}")) if path.is_dir() else []
     if not inside:
-        told = "expected a results folder, a folder of results folders, or HISTORY.duckdb:RUN"
-        raise OpconformError(f"{path}: {told}")
+        advice = "expected a results folder, a folder of results folders, or HISTORY.duckdb:RUN"
+        raise OpconformError(f"{path}: {advice}")
     return inside

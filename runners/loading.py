@@ -28,13 +28,13 @@ def load(backend: str, target: str) -> Any:
     Raises OpconformError, beginning with `backend`, if there is none or if importing it fails.
     """
     module_name, _, path = target.partition(":")
-    found = guarded(backend, f"importing {module_name}", lambda: _module(backend, module_name))
+    loaded = guarded(backend, f"importing {module_name}", lambda: _module(backend, module_name))
     for name in path.split(".") if path else ():
-        if not hasattr(found, name):
-            near = did_you_mean(name, [n for n in dir(found) if not n.startswith("_")])
+        if not hasattr(loaded, name):
+            near = did_you_mean(name, [n for n in dir(loaded) if not n.startswith("_")])
             raise OpconformError(f"{backend}: {module_name} has no {path!r}{near}")
-        found = getattr(found, name)
-    return found
+        loaded = getattr(loaded, name)
+    return loaded
 
 
 def make(backend: str, target: str, *arguments: str) -> Any:

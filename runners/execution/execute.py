@@ -213,11 +213,11 @@ class Worker:
                 blocks.append(block)
             if not blocks:
                 return
-            for one in blocks.popleft():
-                if isinstance(one, _Ours):
-                    yield self._record(Result(one.key, self.name, Outcome.RUNNER_ERROR, detail=one.words))
+            for turn in blocks.popleft():
+                if isinstance(turn, _Ours):
+                    yield self._record(Result(turn.key, self.name, Outcome.RUNNER_ERROR, detail=turn.words))
                 else:
-                    yield from self._judged_turn(one, begin)
+                    yield from self._judged_turn(turn, begin)
 
     # Asking
 
@@ -227,19 +227,19 @@ class Worker:
         requests: list[Request] = []
         ids: list[str] = []
         size = 0
-        while len(requests) < _BLOCK and size < _BLOCK_BYTES and (one := next(turns, None)) is not None:
-            block.append(one)
-            if isinstance(one, PendingBatch):
-                requests += one.requests
-                ids += one.ids
-                size += sum(array.nbytes for array in one.batch.inputs)
+        while len(requests) < _BLOCK and size < _BLOCK_BYTES and (turn := next(turns, None)) is not None:
+            block.append(turn)
+            if isinstance(turn, PendingBatch):
+                requests += turn.requests
+                ids += turn.ids
+                size += sum(array.nbytes for array in turn.batch.inputs)
         places = self._ask(requests, ids)
         start = 0
-        for one in block:
-            if isinstance(one, PendingBatch):
-                one.places = places[start : start + len(one.requests)]
-                one.requests = ()
-                start += len(one.places)
+        for turn in block:
+            if isinstance(turn, PendingBatch):
+                turn.places = places[start : start + len(turn.requests)]
+                turn.requests = ()
+                start += len(turn.places)
         return block
 
     def _turns(self, keys: Sequence[str]) -> Iterator[PendingBatch | _Ours]:
@@ -272,9 +272,9 @@ class Worker:
             self._siblings.setdefault(batch.valid_variant, None)  # on its way
         return PendingBatch(batch, index, requests, ids, sibling)
 
-    def _reply(self, place: int) -> Reply:
+    def _reply(self, number: int) -> Reply:
         """Return the reply to a request. Raises _Unfit, after which nothing that the backend answers means anything."""
-        reply = self.hosts.reply(place)
+        reply = self.hosts.reply(number)
         if isinstance(reply.answer, OurFailure) and reply.answer.unfit:
             raise _Unfit(reply.answer.words)
         return reply
@@ -282,8 +282,8 @@ class Worker:
     def _ask(self, requests: Sequence[Request], ids: Sequence[str]) -> Sequence[int]:
         places = self.hosts.ask(requests)
         self._ids |= dict(zip(places, ids, strict=True))
-        for place in list(itertools.islice(self._ids, max(0, len(self._ids) - 4096))):
-            del self._ids[place]
+        for number in list(itertools.islice(self._ids, max(0, len(self._ids) - 4096))):
+            del self._ids[number]
         return places
 
     # Judging
@@ -305,9 +305,9 @@ class Worker:
 
     def _taken(self, places: Sequence[int], begin: Begin) -> _Taken:
         started, taken = time.perf_counter(), _Taken(GatheredAnswers(len(places)))
-        for lane, place in enumerate(places):
+        for lane, number in enumerate(places):
             begin(lane, "run")
-            taken.add(self._reply(place))
+            taken.add(self._reply(number))
             if time.perf_counter() - started > _SECONDS:
                 break
         return taken
@@ -338,8 +338,8 @@ class Worker:
                 yield self._record(Result(text, self.name, Outcome.RUNNER_ERROR, detail=taken.ours[lane]))
                 continue
             v = verdicts[lane]
-            told = (v.outcome, v.behaviour, v.reason, v.detail, v.bound_ratio, v.level)
-            result = Result(text, self.name, *told, batch.clauses, *digests[lane], round(taken.seconds[lane], 7))
+            fields = (v.outcome, v.behaviour, v.reason, v.detail, v.bound_ratio, v.level)
+            result = Result(text, self.name, *fields, batch.clauses, *digests[lane], round(taken.seconds[lane], 7))
             yield self._record(result, attached[lane])
 
     def _verdicts(self, batch: Batch, taken: _Taken, begin: Begin) -> tuple[list[Verdict], Answers]:
@@ -367,12 +367,12 @@ class Worker:
             elif isinstance(answer, Loss):
                 verdicts[lane] = _lost(answer, batch)
             elif before is None or not same_answer(answer, before):
-                (found,) = judge(batch.case(lane), Answers.of([answer]), self.required, variant_ran=ran)
-                if found.outcome is Outcome.PASS:
+                (verdict,) = judge(batch.case(lane), Answers.of([answer]), self.required, variant_ran=ran)
+                if verdict.outcome is Outcome.PASS:
                     detail = f"only on a program that ran before, state leaks between runs: {verdicts[lane].detail}"
                     verdicts[lane] = replace(verdicts[lane], detail=detail)
                 else:
-                    verdicts[lane], others[lane] = found, answer
+                    verdicts[lane], others[lane] = verdict, answer
         return verdicts, answers.replaced(others)
 
     def _charge_deaths(self, batch: Batch, verdicts: list[Verdict], begin: Begin) -> None:
@@ -422,21 +422,21 @@ class Worker:
         places = self.hosts.ask(asked, in_new_host=True)
         self._ids |= dict.fromkeys(places, batch.ids[lane])
         lost = False
-        for place in places:
+        for number in places:
             begin(lane, "run")
-            lost |= isinstance(self.hosts.reply(place).answer, Loss)
-        found = self.hosts.strays()
-        mine = [one for one in found if one.key is not None and one.key.place in places]
-        self._pending += [one for one in found if one.key is None or one.key.place not in places]
+            lost |= isinstance(self.hosts.reply(number).answer, Loss)
+        strays = self.hosts.strays()
+        mine = [stray_ for stray_ in strays if stray_.key is not None and stray_.key.place in places]
+        self._pending += [stray_ for stray_ in strays if stray_.key is None or stray_.key.place not in places]
         return lost or bool(mine)
 
     def _again(self, batch: Batch, begin: Begin) -> Answers:
         """Return the answers of fresh programs to each case; a lane may have none."""
         gathered = GatheredAnswers(len(batch))
         requests = [Request(0, batch.program, inputs, "own") for inputs in _rows(batch)]
-        for lane, place in enumerate(self._ask(requests, batch.ids)):
+        for lane, number in enumerate(self._ask(requests, batch.ids)):
             begin(lane, "run")
-            answer = self._reply(place).answer
+            answer = self._reply(number).answer
             if isinstance(answer, Answer | Refusal):
                 gathered.add(lane, answer)
         return gathered.answers(len(batch))
@@ -453,9 +453,9 @@ class Worker:
 
         def asked(lanes: Sequence[int], fresh: Freshness) -> Iterator[tuple[int, Reply, bool]]:
             requests = [Request(0, batch.program, rows[lane], fresh) for lane in lanes]
-            for lane, place in zip(lanes, self._ask(requests, [batch.ids[lane] for lane in lanes]), strict=True):
+            for lane, number in zip(lanes, self._ask(requests, [batch.ids[lane] for lane in lanes]), strict=True):
                 begin(lane, "run")
-                reply, before = self._reply(place), answers.answer(lane)
+                reply, before = self._reply(number), answers.answer(lane)
                 same = isinstance(reply.answer, Answer) and before is not None and same_answer(reply.answer, before)
                 yield lane, reply, same
 
@@ -475,10 +475,10 @@ class Worker:
 
     def _record(self, result: Result, attached: Mapping[str, str] = MappingProxyType({})) -> bytes:
         known = [*self._pending, *self.hosts.strays()]
-        self._pending = [one for one in known if self._is_early(one)]
-        told = [*self._untold, *(one for one in known if not self._is_early(one))]
+        self._pending = [death for death in known if self._is_early(death)]
+        reported = [*self._untold, *(death for death in known if not self._is_early(death))]
         self._untold = []
-        deaths = [self._death(stray) for stray in told]
+        deaths = [self._death(stray) for stray in reported]
         return record_of(result, attached, deaths)
 
     def _death(self, stray: Stray) -> dict[str, Any]:
@@ -486,8 +486,8 @@ class Worker:
         case = None if stray.key is None else self._ids.get(stray.key.place)
         ran = dict.fromkeys(self._ids[r.place] for r in stray.before if r is not None and r.place in self._ids)
         before = [text for text in ran if text != case]  # a valid sibling ran on behalf of the case itself
-        told = {"kind": stray.kind, "phase": stray.phase, "exit": stray.exit, "tail": stray.tail}
-        return {"case": case, "before": before, **told}
+        fields = {"kind": stray.kind, "phase": stray.phase, "exit": stray.exit, "tail": stray.tail}
+        return {"case": case, "before": before, **fields}
 
 
 def _is_of_a_case(request: Request) -> bool:
@@ -508,8 +508,12 @@ def record_of(result: Result, attached: Mapping[str, str], deaths: Sequence[Mapp
     """
     if not attached and not deaths:
         return result.to_json()
-    told = ",".join(f"{json.dumps(name)}:{text}" for name, text in attached.items())
-    return b"%b\t{%b}\t%b" % (result.to_json(), told.encode(), json.dumps(list(deaths)).encode() if deaths else b"")
+    attachments = ",".join(f"{json.dumps(name)}:{text}" for name, text in attached.items())
+    return b"%b\t{%b}\t%b" % (
+        result.to_json(),
+        attachments.encode(),
+        json.dumps(list(deaths)).encode() if deaths else b"",
+    )
 
 
 def with_effects(verdict: Verdict, effects: Sequence[SideEffect], ids: Mapping[int, str]) -> Verdict:
@@ -562,8 +566,8 @@ def _rows(batch: Batch) -> Iterator[tuple[Array, ...]]:
     return zip(*columns, strict=True) if batch.inputs else iter([()] * len(lanes))
 
 
-def _later(begin: Begin, places: int, place: int, phase: Phase) -> None:
-    begin(places + place, phase)
+def _later(begin: Begin, places: int, number: int, phase: Phase) -> None:
+    begin(places + number, phase)
 
 
 # Attachments of a result
@@ -573,29 +577,29 @@ def _attachments(
     attach: Mapping[str, Attach], batch: Batch, answers: Answers, verdicts: Sequence[Verdict]
 ) -> list[dict[str, str]]:
     """Return the attachments of each answered case, by name, as JSON texts."""
-    found: list[dict[str, str]] = [{} for _ in verdicts]
+    by_lane: list[dict[str, str]] = [{} for _ in verdicts]
     answered = [lane for stack in answers.stacks for lane in stack.lanes]
     if answered:
         for name, make in attach.items():
             texts = _texts(make, batch, answers, verdicts)
             for lane in answered:
                 if (text := texts[lane]) is not None:
-                    found[lane][name] = text
-    return found
+                    by_lane[lane][name] = text
+    return by_lane
 
 
 def _texts(make: Attach, batch: Batch, answers: Answers, verdicts: Sequence[Verdict]) -> list[str | None]:
     """Return the attachments as JSON texts; if making them fails, each case is tried alone."""
     try:
-        return [_text(one) for one in make(batch, answers, verdicts)]
+        return [_text(attachment) for attachment in make(batch, answers, verdicts)]
     except Exception:
         if len(batch) == 1:
             return [json.dumps({"failed": _last_lines(traceback.format_exc())})]
-    found: list[str | None] = []
+    texts: list[str | None] = []
     for lane, case in enumerate(batch.cases()):
         answer = answers.answer(lane)
-        found += [None] if answer is None else _texts(make, case, Answers.of([answer]), [verdicts[lane]])
-    return found
+        texts += [None] if answer is None else _texts(make, case, Answers.of([answer]), [verdicts[lane]])
+    return texts
 
 
 def _text(attached: object) -> str | None:

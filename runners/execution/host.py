@@ -257,11 +257,11 @@ class Host:
 
     def _about(self) -> About:
         facts = self.runner.describe() if isinstance(self.runner, Describes) else {}
-        told = {_utf8(str(name)): _utf8(str(fact)) for name, fact in facts.items()}
+        printable_facts = {_utf8(str(name)): _utf8(str(fact)) for name, fact in facts.items()}
         claims = self.runner.claims() if isinstance(self.runner, Promises) else None
         standards = tuple(map(_utf8, self.runner.standards))
         name = _utf8(str(getattr(self.runner, "own_name", self.runner.name)))
-        return About(_utf8(str(self.runner.version())), standards, told, claims, name)
+        return About(_utf8(str(self.runner.version())), standards, printable_facts, claims, name)
 
     def _answer(self, request: Request, index: int, begin: Begin) -> _Answer | _Refused:
         given, self._given = self._given, None
@@ -289,13 +289,13 @@ class Host:
         if fresh == "own":
             return self._prepare(program)
         key = fresh, program.key
-        found = self._kept.get(key)
-        if found is None:
-            found = self._kept[key] = self._prepare(program)
+        prepared = self._kept.get(key)
+        if prepared is None:
+            prepared = self._kept[key] = self._prepare(program)
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
-        return found
+        return prepared
 
     def _prepare(self, program: Program) -> _Prepared:
         started = time.perf_counter()
@@ -347,13 +347,13 @@ def _classifies(runner: Runner) -> Classifies | None:
         return None
 
 
-def _reason(told: Callable[[], object]) -> Reason:
+def _reason(ask: Callable[[], object]) -> Reason:
     """Return the reason that a backend gives, `other` if it is none that there is."""
     try:
-        found = told()
+        reason = ask()
     except Exception:
         return "other"
-    return cast(Reason, found) if type(found) is str and found in _REASONS else "other"
+    return cast(Reason, reason) if type(reason) is str and reason in _REASONS else "other"
 
 
 def _class_name(kind: type) -> str:
@@ -365,18 +365,18 @@ def _class_name(kind: type) -> str:
 
 def _overwritten(request: Request, copies: Sequence[Array]) -> Iterator[SideEffect]:
     """Yield the first input that the run has changed."""
-    for place, (now, was) in enumerate(zip(request.inputs, copies, strict=True)):
+    for number, (now, was) in enumerate(zip(request.inputs, copies, strict=True)):
         if not same_array(was, now):
-            name, _ = request.program.named_leaves[place]
+            name, _ = request.program.named_leaves[number]
             yield SideEffect("input-overwritten", f"this run wrote to its input {name}: {_difference(was, now)}")
             return
 
 
 def _changed(given: _Given) -> Iterator[SideEffect]:
     """Yield the first output of the previous answer that has changed since."""
-    for place, (was, now) in enumerate(zip(given.copies, given.outputs, strict=True)):
+    for number, (was, now) in enumerate(zip(given.copies, given.outputs, strict=True)):
         if not same_array(was, now):
-            words = f"this run changed the previous answer: output {place}, {_difference(was, now)}"
+            words = f"this run changed the previous answer: output {number}, {_difference(was, now)}"
             yield SideEffect("answer-changed", words, given.place)
             return
 
@@ -385,13 +385,15 @@ def _difference(was: Array, now: Array) -> str:
     """Return the first element that has changed, and the number of changes."""
     if was.dtype.hasobject:
         pairs = list(zip(was.reshape(-1).tolist(), now.reshape(-1).tolist(), strict=True))
-        places = np.array([place for place, (one, other) in enumerate(pairs) if one != other])
+        places = np.array(
+            [position for position, (was_element, now_element) in enumerate(pairs) if was_element != now_element]
+        )
     else:
         rows = [np.frombuffer(array.tobytes(), np.uint8).reshape(was.size, -1) for array in (was, now)]
         places = np.flatnonzero((rows[0] != rows[1]).any(axis=1))
-    index = [int(one) for one in np.unravel_index(places[0], was.shape)]
-    one, other = (str(array.reshape(-1)[places[0]])[:_LONGEST_SHOWN] for array in (was, now))
-    return f"element {index} was {one}, then {other} ({len(places)} of {was.size} changed)"
+    index = [int(was_element) for was_element in np.unravel_index(places[0], was.shape)]
+    was_element, now_element = (str(array.reshape(-1)[places[0]])[:_LONGEST_SHOWN] for array in (was, now))
+    return f"element {index} was {was_element}, then {now_element} ({len(places)} of {was.size} changed)"
 
 
 def _utf8(text: str) -> str:
@@ -433,33 +435,33 @@ _DECODER = msgspec.msgpack.Decoder(About | _Answer | _Refused | _Failed)
 
 def read_about(record: bytes) -> About:
     """Return a backend's description of itself. Raises Unreadable."""
-    found = _decoded(record)
-    if not isinstance(found, About):
+    about = _decoded(record)
+    if not isinstance(about, About):
         raise Unreadable("not a description of the backend")
-    return found
+    return about
 
 
 def read_answer(record: bytes) -> Reply:
     """Return the answer in a host's record. Raises Unreadable."""
-    found = _decoded(record)
-    if isinstance(found, About):
+    reply = _decoded(record)
+    if isinstance(reply, About):
         raise Unreadable("a description instead of an answer")
-    if isinstance(found, _Failed):
-        return Reply(OurFailure(found.words[:WORDS_KEPT], found.unfit))
-    seconds = found.seconds if math.isfinite(found.seconds) and found.seconds >= 0 else 0.0
-    if isinstance(found, _Refused):
-        return Reply(Refusal(found.words[:WORDS_KEPT], found.unsupported, found.reason), seconds)
-    answer = Answer(tuple(map(_array, found.outputs)), tuple(map(_structure, found.structure)))
-    effects = tuple(msgspec.structs.replace(one, words=one.words[:WORDS_KEPT]) for one in found.effects[:2])
-    return Reply(answer, seconds, found.first, effects)
+    if isinstance(reply, _Failed):
+        return Reply(OurFailure(reply.words[:WORDS_KEPT], reply.unfit))
+    seconds = reply.seconds if math.isfinite(reply.seconds) and reply.seconds >= 0 else 0.0
+    if isinstance(reply, _Refused):
+        return Reply(Refusal(reply.words[:WORDS_KEPT], reply.unsupported, reply.reason), seconds)
+    answer = Answer(tuple(map(_array, reply.outputs)), tuple(map(_structure, reply.structure)))
+    effects = tuple(msgspec.structs.replace(effect, words=effect.words[:WORDS_KEPT]) for effect in reply.effects[:2])
+    return Reply(answer, seconds, reply.first, effects)
 
 
 def _decoded(record: bytes) -> About | _Answer | _Refused | _Failed:
     try:
-        found: About | _Answer | _Refused | _Failed = _DECODER.decode(record)
+        message: About | _Answer | _Refused | _Failed = _DECODER.decode(record)
     except (msgspec.DecodeError, RecursionError) as error:
         raise Unreadable(f"not an answer: {error}") from None
-    return found
+    return message
 
 
 def _array(tensor: _Tensor) -> Array:
@@ -513,12 +515,12 @@ class Hosts:
 
     def _described(self) -> About:
         self._queue.append([None])
-        for found in self._found:
-            if isinstance(found, Loss):
-                return About(f"unknown ({found.exit})")
-            if isinstance(found, tuple):
+        for event in self._found:
+            if isinstance(event, Loss):
+                return About(f"unknown ({event.exit})")
+            if isinstance(event, tuple):
                 try:
-                    return read_about(found[1])
+                    return read_about(event[1])
                 except Unreadable as why:
                     return About(f"unknown ({why})")
         raise WorkerStartError("died", "the backend's process never described itself")
@@ -532,37 +534,37 @@ class Hosts:
         self._asked |= {request.place: request for request in numbered}
         return range(numbered[0].place, numbered[-1].place + 1)
 
-    def reply(self, place: int) -> Reply:
+    def reply(self, number: int) -> Reply:
         """Wait for the reply to a request; each can be taken once."""
-        while place not in self._replies:
+        while number not in self._replies:
             try:
                 self._take(next(self._found))
             except WorkerStartError as error:
                 self._give_up(error)
-        return self._replies.pop(place)
+        return self._replies.pop(number)
 
-    def _take(self, found: Found) -> None:
-        if isinstance(found, Stray):
-            self._strays.append(found)
+    def _take(self, event: Found) -> None:
+        if isinstance(event, Stray):
+            self._strays.append(event)
             return
-        request: Request = found.key if isinstance(found, Loss) else found[0]
+        request: Request = event.key if isinstance(event, Loss) else event[0]
         del self._asked[request.place]
-        reply = Reply(found, found.seconds) if isinstance(found, Loss) else _read(request, found[1])
+        reply = Reply(event, event.seconds) if isinstance(event, Loss) else _read(request, event[1])
         self._replies[request.place] = reply
 
     def _give_up(self, error: WorkerStartError) -> None:
         """Lose the requests in flight if a backend can no longer be opened; the next request tries again."""
         exit_ = f"its backend cannot be opened any more: {error.kind}: {error.message}"[:WORDS_KEPT]
-        for place, request in self._asked.items():
-            self._replies[place] = Reply(Loss(request, "crash", None, exit_, error.tail, 0.0))
+        for number, request in self._asked.items():
+            self._replies[number] = Reply(Loss(request, "crash", None, exit_, error.tail, 0.0))
         self._asked.clear()
         self._queue.clear()
         self._found = self._pool.run(self._work())
 
     def strays(self) -> list[Stray]:
         """Return the deaths since the last call that no request is charged with; their keys are requests."""
-        found, self._strays = self._strays, []
-        return found
+        strays, self._strays = self._strays, []
+        return strays
 
 
 def _read(request: Request, record: bytes) -> Reply:
