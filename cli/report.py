@@ -110,7 +110,7 @@ def _write(
 
 
 def _told(wholes: Sequence[MergedRun], tables: Tables, summary: Summary) -> dict[str, Any]:
-    first = wholes[0].parts[0].told
+    first = wholes[0].parts[0].run_json
     kept = (
         "suite",
         "selection",
@@ -150,5 +150,5 @@ def _run(whole: MergedRun) -> dict[str, Any]:
         "shards": len(whole.parts) + len(whole.missing) if whole.parts[0].shard else None,
         "missing": [str(shard) for shard in whole.missing],
         "unfinished": len(whole.unfinished),
-        "started": min(str(part.told.get("started")) for part in whole.parts),
+        "started": min(str(part.run_json.get("started")) for part in whole.parts),
     }

@@ -32,7 +32,7 @@ _FLUSHED = 3.0  # ulp: the least that a lost partial sum costs, in any type
 _GRADED = frozenset(Grade) - {Grade.DECLARED, Grade.OUTSIDE}
 
 
-class Place(NamedTuple):
+class ProbeSite(NamedTuple):
     """The operator version and type that a finding is about."""
 
     backend: str
@@ -44,12 +44,12 @@ class Place(NamedTuple):
 class Trait:
     """One property of a backend in one operator version and type, and the cases that show it.
 
-    `subject` is a probe, or a silence; for a silence `told` has the options taken.
+    `subject` is a probe, or a silence; for a silence `behaviour` has the options taken.
     """
 
-    place: Place
+    site: ProbeSite
     subject: str
-    told: str
+    behaviour: str
     cases: tuple[str, ...]
 
 
@@ -112,21 +112,23 @@ class Fingerprints:
     """Combines the evidence of probes and silences as results arrive."""
 
     def __init__(self) -> None:
-        self._seen: dict[Place, _Seen] = {}
+        self._seen: dict[ProbeSite, _Seen] = {}
 
     def add(self, result: Result, accuracy: Accuracy | None) -> None:
         """Add a result and its accuracy; `count` equal results are added as one, which is the first."""
         if accuracy is None and not result.behaviour:
             return
         parts = result.case.split("/")
-        probed = Place(result.backend, operator_version_of(result.case), parts[2].split(",")[0] if parts[2:] else "")
+        probed = ProbeSite(
+            result.backend, operator_version_of(result.case), parts[2].split(",")[0] if parts[2:] else ""
+        )
         for silence, options in result.behaviour.items():
             if options and silence != "invalid":  # invalid inputs have their own figure: refusal
                 self._of(probed).silences.setdefault(silence, SilenceEvidence()).add(result.case, options)
         if accuracy is not None and parts[5:]:
             self._probe(probed, result, accuracy, parts[5])
 
-    def _probe(self, probed: Place, result: Result, accuracy: Accuracy, fill: str) -> None:
+    def _probe(self, probed: ProbeSite, result: Result, accuracy: Accuracy, fill: str) -> None:
         if match := _BITS.fullmatch(fill):
             lost_from = 2.0 ** (element_type(accuracy.type).float_format.precision - 2)  # a quarter of the value
             kept = accuracy.ulp is not None and accuracy.ulp < lost_from
@@ -139,19 +141,19 @@ class Fingerprints:
             once = accuracy.grade is Grade.ROUNDED or "wide" in result.behaviour.get("accumulator", ())
             self._of(probed).add("rounding", 0, once, result.case)
 
-    def places(self, backend: str | None = None) -> Iterator[Place]:
+    def places(self, backend: str | None = None) -> Iterator[ProbeSite]:
         """Yield the places with evidence, of one backend or all, sorted."""
         yield from sorted(probed for probed in self._seen if backend in (None, probed.backend))
 
-    def widths(self, probed: Place, probe: Probe) -> Widths:
+    def widths(self, probed: ProbeSite, probe: Probe) -> Widths:
         """Return the width of the accumulator, or of the inputs, according to the probes."""
         return self._seen[probed].widths(probe)
 
-    def either(self, probed: Place, probe: Probe) -> Mapping[bool, str]:
+    def either(self, probed: ProbeSite, probe: Probe) -> Mapping[bool, str]:
         """Return whether sums are rounded once, or subnormal partial sums are kept: each answer with a case."""
         return self._seen[probed].either(probe)
 
-    def silence(self, probed: Place, silence: str) -> Mapping[str, str]:
+    def silence(self, probed: ProbeSite, silence: str) -> Mapping[str, str]:
         """Return the options of a silence that cases show, each with the first case.
 
         These are the options that some case shows alone, and the options of a case that excludes the most frequent one.
@@ -182,7 +184,7 @@ class Fingerprints:
                 by_backend[backend].setdefault(alike.subject, []).append(alike.to_dict())
         return by_backend
 
-    def _of(self, probed: Place) -> _Seen:
+    def _of(self, probed: ProbeSite) -> _Seen:
         return self._seen.setdefault(probed, _Seen())
 
 
@@ -191,8 +193,8 @@ class SharedTrait:
     """The places where a subject has the same finding, and the cases that show it in the first of them."""
 
     subject: str
-    told: str
-    places: tuple[Place, ...]
+    behaviour: str
+    places: tuple[ProbeSite, ...]
     cases: tuple[str, ...]
 
     @property
@@ -210,24 +212,24 @@ class SharedTrait:
         where: dict[str, list[str]] = {}
         for probed in self.places:
             where.setdefault(probed.operator_version, []).append(probed.type)
-        return {"behaves_like": self.told, "where": where, "cases": list(self.cases)}
+        return {"behaves_like": self.behaviour, "where": where, "cases": list(self.cases)}
 
 
 def rolled_up(traits: Iterator[Trait]) -> list[SharedTrait]:
     """Return one backend's traits in the order of subjects; those with the same finding are merged."""
     groups: dict[tuple[str, str], list[Trait]] = {}
     for trait in traits:
-        groups.setdefault((trait.subject, trait.told), []).append(trait)
+        groups.setdefault((trait.subject, trait.behaviour), []).append(trait)
     order = dict.fromkeys(subject for subject, _ in groups)
     return [
-        SharedTrait(subject, words, tuple(t.place for t in alike), alike[0].cases)
+        SharedTrait(subject, words, tuple(t.site for t in alike), alike[0].cases)
         for wanted in order
         for (subject, words), alike in groups.items()
         if subject == wanted
     ]
 
 
-def _probed(probed: Place, seen: _Seen) -> Iterator[Trait]:
+def _probed(probed: ProbeSite, seen: _Seen) -> Iterator[Trait]:
     of_bits: tuple[Probe, ...] = ("accumulator", "inputs")
     for probe in of_bits:
         widths = seen.widths(probe)
@@ -303,7 +305,7 @@ def _joined(views: Sequence[_View]) -> _View:
 
 
 def _fields(
-    name: str, declared: DeclaredType, seen: Fingerprints, places: Sequence[Place]
+    name: str, declared: DeclaredType, seen: Fingerprints, places: Sequence[ProbeSite]
 ) -> Iterator[tuple[str, str, list[_View]]]:
     if declared.compute:
         yield "compute", declared.compute, [_compute(name, declared.compute, seen, probed) for probed in places]
@@ -329,7 +331,7 @@ def _wide(widths: Widths, bits: int) -> _View:
     return "not shown", None
 
 
-def _compute(name: str, declared: str, seen: Fingerprints, probed: Place) -> _View:
+def _compute(name: str, declared: str, seen: Fingerprints, probed: ProbeSite) -> _View:
     """Compare a declared format with how inputs are read, and the format of the type with how results are rounded."""
     widths, once = seen.widths(probed, "inputs"), seen.either(probed, "rounding")
     bits, own = _PRECISIONS[declared], element_type(name).float_format.precision
@@ -343,7 +345,7 @@ def _compute(name: str, declared: str, seen: Fingerprints, probed: Place) -> _Vi
     return ("supported", once[wider]) if wider in once else ("not shown", None)
 
 
-def _flush(seen: Fingerprints, probed: Place, so: Sequence[str], not_so: Sequence[str]) -> _View:
+def _flush(seen: Fingerprints, probed: ProbeSite, so: Sequence[str], not_so: Sequence[str]) -> _View:
     shown = seen.silence(probed, "flush")
     against, for_it = ([shown[option] for option in options if option in shown] for options in (not_so, so))
     if against:
@@ -351,7 +353,7 @@ def _flush(seen: Fingerprints, probed: Place, so: Sequence[str], not_so: Sequenc
     return ("supported", min(for_it)) if for_it else ("not shown", None)
 
 
-def _flushed_sums(seen: Fingerprints, probed: Place) -> _View:
+def _flushed_sums(seen: Fingerprints, probed: ProbeSite) -> _View:
     probe: Probe = "partial-sums"
     lost = seen.either(probed, probe).get(False)  # kept sums say little: a wider accumulator has no subnormal ones
     return ("supported", lost) if lost else ("not shown", None)
@@ -536,9 +538,13 @@ def _behaves_like(fingerprints: Fingerprints, backend: str) -> Iterable[Text]:
     alike = rolled_up(fingerprints.traits(backend))
     for trait in alike:
         form = SUBJECTS.get(trait.subject)
-        if form is None or (trait.subject, trait.told) == ("probe-inputs", IN_FULL):
+        if form is None or (trait.subject, trait.behaviour) == ("probe-inputs", IN_FULL):
             continue
-        words = form.replace("like {}", "{}").format(DIFFERS) if trait.told == DIFFERS else form.format(trait.told)
+        words = (
+            form.replace("like {}", "{}").format(DIFFERS)
+            if trait.behaviour == DIFFERS
+            else form.format(trait.behaviour)
+        )
         yield Text(f"  {words}: {', '.join(map(printable, trait.types))}{_where(trait, alike)}")
         yield from (Text(f"    shown by {printable(case)}", "dim") for case in trait.cases)
     # a probe's finding on the accumulator says more than the options that single cases admit
@@ -558,7 +564,7 @@ def _silences(alike: Sequence[SharedTrait]) -> Iterable[Text]:
     by_silence: dict[str, list[SharedTrait]] = {}
     for trait in alike:
         by_silence.setdefault(trait.subject, []).append(trait)
-    same = [f"{printable(s)} {printable(traits[0].told)}" for s, traits in by_silence.items() if len(traits) == 1]
+    same = [f"{printable(s)} {printable(traits[0].behaviour)}" for s, traits in by_silence.items() if len(traits) == 1]
     if same:
         yield Text(f"  in all types and versions: {', '.join(same)}")
     for silence, traits in by_silence.items():
@@ -566,7 +572,7 @@ def _silences(alike: Sequence[SharedTrait]) -> Iterable[Text]:
             yield Text(f"  {printable(silence)} differs:", "yellow")
             for trait in traits:
                 where = f"{', '.join(map(printable, trait.types))} in {_operators(trait.operator_versions)}"
-                yield Text(f"    {printable(trait.told)}: {where}")
+                yield Text(f"    {printable(trait.behaviour)}: {where}")
                 yield Text(f"      shown by {printable(trait.cases[0])}", "dim")
 
 

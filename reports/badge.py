@@ -35,7 +35,7 @@ class Badge:
     """The text of a badge: `label` on the left, `title` for pointers and screen readers.
 
     `called` is what it calls the backend. On the right is `correctness`, None if nothing was judged, always with
-    `covered`, the number of operator versions with judged cases, and `whole`, the number that the suite has.
+    `covered`, the number of operator versions with judged cases, and `in_suite`, the number that the suite has.
     """
 
     backend: str
@@ -43,7 +43,7 @@ class Badge:
     label: str
     correctness: Fraction | None
     covered: int
-    whole: int
+    in_suite: int
     color: str
     title: str
     called: str
@@ -52,8 +52,8 @@ class Badge:
     def message(self) -> str:
         """Return the text on the right."""
         if self.correctness is None or not self.covered:
-            return f"nothing judged of {counted(self.whole, 'version')}"
-        return f"{percent(self.correctness)} correct in {self.covered:,} of {counted(self.whole, 'version')}"
+            return f"nothing judged of {counted(self.in_suite, 'version')}"
+        return f"{percent(self.correctness)} correct in {self.covered:,} of {counted(self.in_suite, 'version')}"
 
     @property
     def name(self) -> str:

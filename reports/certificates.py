@@ -55,7 +55,9 @@ class AttachCertificate:
         kept = [lane for lane, verdict in enumerate(verdicts) if self.kept.keeps(verdict)]
         by_lane: list[dict[str, Any] | None] = [None] * len(batch)
         if kept:
-            for lane, fields in zip(kept, _told(self.source, [batch.case(lane) for lane in kept]), strict=True):
+            for lane, fields in zip(
+                kept, _certificates_json(self.source, [batch.case(lane) for lane in kept]), strict=True
+            ):
                 by_lane[lane] = fields
         return by_lane
 
@@ -67,14 +69,14 @@ def certificate_text(source: GeneratedCases, case: Batch) -> str:
 
 def certificate_json(source: GeneratedCases, case: Batch) -> dict[str, Any]:
     """Return everything needed to judge an answer to a case, and to check that verdict."""
-    return _told(source, [case])[0]
+    return _certificates_json(source, [case])[0]
 
 
 def _text(fields: dict[str, Any]) -> str:
     return json.dumps(fields, allow_nan=False, separators=(",", ":"))
 
 
-def _told(source: GeneratedCases, cases: Sequence[Batch]) -> list[dict[str, Any]]:
+def _certificates_json(source: GeneratedCases, cases: Sequence[Batch]) -> list[dict[str, Any]]:
     """Return the certificates of cases of one program."""
     program, clauses = cases[0].program, clauses_of(source, cases[0])
     constants = [i for i in program.inputs if i is not None and i.constant is not None]
@@ -87,7 +89,7 @@ def _told(source: GeneratedCases, cases: Sequence[Batch]) -> list[dict[str, Any]
         "constants": [{"name": i.name, **tensor_to_json(i.array())} for i in constants],
         "clauses": [{"id": i, "text": c.text, "status": c.status, "source": c.source} for i, c in clauses.items()],
     }
-    return [_one(certificate(source, case), shared) for case in cases]
+    return [_certificate_json(certificate(source, case), shared) for case in cases]
 
 
 def _plain(value: object) -> object:
@@ -101,7 +103,7 @@ def _plain(value: object) -> object:
     return value if isinstance(value, int | str) else str(value)
 
 
-def _one(issued: Certificate, shared: Mapping[str, Any]) -> dict[str, Any]:
+def _certificate_json(issued: Certificate, shared: Mapping[str, Any]) -> dict[str, Any]:
     case, program = issued.case, issued.case.program
     return {
         "case": case.id,

@@ -43,8 +43,8 @@ class SignatureRow:
     """One part of two signatures, as a spec file writes it; None if a version lacks the part."""
 
     part: str
-    one: str | None
-    other: str | None
+    old: str | None
+    new: str | None
 
 
 def difference_report(console: Console, first: str, second: str, specs: Path | None = None) -> None:
@@ -55,8 +55,8 @@ def difference_report(console: Console, first: str, second: str, specs: Path | N
     for heading in ("", here.name, there.name):
         table.add_column(heading, overflow="fold")
     for row in signature_rows(here, there):
-        style = "" if row.one == row.other else "bold"
-        table.add_row(row.part, *(Text(cell or "-", style) for cell in (row.one, row.other)))
+        style = "" if row.old == row.new else "bold"
+        table.add_row(row.part, *(Text(cell or "-", style) for cell in (row.old, row.new)))
     console.print(table)
     console.print(Text("behaviour", "bold"))
     for line in _lines(here, there, behaviour):
@@ -66,10 +66,8 @@ def difference_report(console: Console, first: str, second: str, specs: Path | N
 def difference_json(first: str, second: str, specs: Path | None = None) -> str:
     """Return the same differences as JSON."""
     here, there = _sides(first, second, specs)
-    behaviour = [_told(here, there, difference) for difference in differences(here, there)]
-    rows = [
-        {"part": r.part, "one": r.one, "other": r.other, "same": r.one == r.other} for r in signature_rows(here, there)
-    ]
+    behaviour = [_difference_json(here, there, difference) for difference in differences(here, there)]
+    rows = [{"part": r.part, "one": r.old, "other": r.new, "same": r.old == r.new} for r in signature_rows(here, there)]
     return json.dumps({"one": here.name, "other": there.name, "signature": rows, "behaviour": behaviour}, indent=2)
 
 
@@ -205,7 +203,7 @@ def rule_text(rule: Clause | Silence) -> str:
     return f"clause {rule.id}: {rule.text}"
 
 
-def _told(first: Side, second: Side, difference: Difference) -> Mapping[str, Any]:
+def _difference_json(first: Side, second: Side, difference: Difference) -> Mapping[str, Any]:
     sides = zip((first, second), difference.said, difference.rules, strict=True)
     return {
         "cause": dict(difference.cause),

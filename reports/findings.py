@@ -90,7 +90,7 @@ def _versions(alike: FailureGroup) -> str:
 
 
 def _facts(merged: MergedRun, result: Result, tracker: str | None) -> Iterator[str]:
-    run_record = merged.parts[0].told
+    run_record = merged.parts[0].run_json
     machine: Mapping[str, Any] = run_record.get("machine") or {}
     yield f"- {markdown_text(merged.names[result.backend])} {markdown_text(merged.versions[result.backend])}"
     where = ", ".join(str(machine[key]) for key in ("platform", "processor") if machine.get(key))

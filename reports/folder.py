@@ -46,7 +46,7 @@ class ResultsFolder:
         Raises OSError, or OpconformError if it is in use.
         """
         self.path = path
-        self.told: dict[str, Any] = {}
+        self.run_json: dict[str, Any] = {}
         self._files: dict[str, BinaryIO] = {RESULTS: (path / RESULTS).open("ab", buffering=0)}
         self._broken: OpconformError | None = None
         self._running = False
@@ -82,7 +82,7 @@ class ResultsFolder:
             folder = cls(path)
         except OSError as error:
             raise OpconformError(f"{path}: cannot write results there: {error.strerror}") from None
-        folder.told = read_run(path)  # again, now that no other process writes to it
+        folder.run_json = read_run(path)  # again, now that no other process writes to it
         return folder
 
     def mend(self, kept: StoredResults) -> None:
@@ -100,7 +100,7 @@ class ResultsFolder:
 
     def start(self, description: Mapping[str, Any]) -> None:
         """Write `run.json` with status `running`; `description` is JSON. Call it again when more is known."""
-        self.told = {**description, "status": "running"}
+        self.run_json = {**description, "status": "running"}
         self._running = True
         self._write_run()
 
@@ -127,7 +127,7 @@ class ResultsFolder:
 
     def finish(self, status: str, exit_code: int, more: Mapping[str, Any] | None = None) -> None:
         """Rewrite `run.json` for a finished run, with `more` JSON such as its figures."""
-        self.told = {**self.told, **(more or {}), "status": status, "exit_code": exit_code}
+        self.run_json = {**self.run_json, **(more or {}), "status": status, "exit_code": exit_code}
         self._running = False
         self._write_run()
 
@@ -146,13 +146,13 @@ class ResultsFolder:
             if self._running and kind is not None and issubclass(kind, KeyboardInterrupt):
                 self.finish("interrupted", INTERRUPTED)
             elif self._running and kind is not None:
-                self.told["status"] = "failed"
+                self.run_json["status"] = "failed"
                 self._write_run()
         self.close()
 
     def _write_run(self) -> None:
         """Write to another file and rename it, so that a reader never sees half a file."""
-        text = json.dumps(self.told, allow_nan=False, indent=2) + "\n"
+        text = json.dumps(self.run_json, allow_nan=False, indent=2) + "\n"
         aside = self.path / _PART
         try:
             aside.write_text(text, encoding="utf-8")

@@ -43,11 +43,11 @@ class Reasons:
         return [f"{globs}: {name}" for (globs, name), used in every.items() if not used]
 
     def _explained(self, tested: VersionMatrix) -> VersionMatrix:
-        def told(fate: Fate) -> Fate:
+        def explained_fate(fate: Fate) -> Fate:
             return fate if fate.status == "admitted" else replace(fate, why=self.of(tested.version, fate.name))
 
         hidden = {level: self._of_level(tested.version, level, why) for level, why in tested.hidden.items()}
-        return replace(tested, survivors=tuple(map(told, tested.survivors)), hidden=hidden)
+        return replace(tested, survivors=tuple(map(explained_fate, tested.survivors)), hidden=hidden)
 
     def _of_level(self, version: str, level: str, why: str) -> str:
         reason = self.of(version, level) if why == NO_CASE else ""

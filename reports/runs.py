@@ -326,16 +326,16 @@ def terms_to_dict(terms: Terms) -> dict[str, Any]:
     """Return them for JSON."""
     return {
         "required": dict(terms.demands.required),
-        "profile": _told(terms.demands.profile),
-        "claims": {name: _told(claim) for name, claim in terms.demands.claims.items()},
-        "errata": [_told(erratum) for erratum in terms.suspensions.errata.entries],
+        "profile": _term_json(terms.demands.profile),
+        "claims": {name: _term_json(claim) for name, claim in terms.demands.claims.items()},
+        "errata": [_term_json(erratum) for erratum in terms.suspensions.errata.entries],
         "disputed": dict(terms.suspensions.disputed),
-        "waivers": [{**(_told(waiver) or {}), "case": str(waiver.case)} for waiver in terms.waivers.entries],
-        "arithmetic": _told(terms.declaration),
+        "waivers": [{**(_term_json(waiver) or {}), "case": str(waiver.case)} for waiver in terms.waivers.entries],
+        "arithmetic": _term_json(terms.declaration),
     }
 
 
-def _told(term: Profile | Erratum | Waiver | Declaration | None) -> dict[str, Any] | None:
+def _term_json(term: Profile | Erratum | Waiver | Declaration | None) -> dict[str, Any] | None:
     """Return one of them for JSON; the digest of its file has its own key in `run.json`."""
     if term is None:
         return None
@@ -405,23 +405,23 @@ class RunRecord:
     """A run that has begun, by its folder and its `run.json`."""
 
     folder: Path
-    told: Mapping[str, Any]
+    run_json: Mapping[str, Any]
 
     @property
     def finished(self) -> bool:
         """Return whether nothing is left to do."""
-        return self.told.get("status") == "finished"
+        return self.run_json.get("status") == "finished"
 
     @property
     def command(self) -> list[str]:
         """Return the command line that began it."""
-        return [str(word) for word in self.told.get("command", [])]
+        return [str(word) for word in self.run_json.get("command", [])]
 
     @property
     def started(self) -> dt.datetime:
         """Return when it began. Raises OpconformError if `run.json` lacks it."""
         try:
-            started = dt.datetime.fromisoformat(self.told["started"])
+            started = dt.datetime.fromisoformat(self.run_json["started"])
             started.astimezone(dt.UTC)  # beyond the years that there are
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise OpconformError(f"{self.folder / RUN}: started: expected a moment: {error!r}") from None
@@ -430,7 +430,7 @@ class RunRecord:
     @property
     def planned(self) -> int | None:
         """Return the number of results of the finished run, None if planning had not ended when it was written."""
-        planned, backends = self.told.get("planned"), self.told.get("backends")
+        planned, backends = self.run_json.get("planned"), self.run_json.get("backends")
         if not isinstance(planned, dict) or not isinstance(backends, dict) or planned.keys() != backends.keys():
             return None
         numbers = list(planned.values())
@@ -439,17 +439,17 @@ class RunRecord:
     @property
     def deaths(self) -> list[dict[str, Any]]:
         """Return the deaths of workers that no case explains, as far as known."""
-        return [death for death in self.told.get("deaths", []) if isinstance(death, dict)]
+        return [death for death in self.run_json.get("deaths", []) if isinstance(death, dict)]
 
     @property
     def more_deaths(self) -> int:
         """Return how many there were in addition."""
-        count = self.told.get("more_deaths", 0)
+        count = self.run_json.get("more_deaths", 0)
         return count if isinstance(count, int) else 0
 
     def about(self, backend: str) -> About:
         """Return what `run.json` has on a backend."""
-        stored = _at(self.told, ("backends", backend))
+        stored = _at(self.run_json, ("backends", backend))
         fields = stored if isinstance(stored, dict) else {}
         standards = tuple(map(str, fields.get("standards") or ()))
         facts, name = fields.get("facts") or {}, str(fields.get("name") or "")
@@ -487,24 +487,24 @@ class RunPart:
         return self.begun.folder
 
     @property
-    def told(self) -> Mapping[str, Any]:
+    def run_json(self) -> Mapping[str, Any]:
         """Return its `run.json`."""
-        return self.begun.told
+        return self.begun.run_json
 
     @property
     def versions(self) -> dict[str, str]:
         """Return its backends, each with its version."""
-        return {name: self.begun.about(name).version for name in self.told["backends"]}
+        return {name: self.begun.about(name).version for name in self.run_json["backends"]}
 
     @property
     def terms(self) -> Terms:
         """Return what decided its verdicts. Raises OpconformError if `run.json` lacks it."""
-        return terms_from(self.told.get("terms", {}), self.folder / RUN)
+        return terms_from(self.run_json.get("terms", {}), self.folder / RUN)
 
     @property
     def planned(self) -> int:
         """Return the number of results of the finished run."""
-        return sum(int(number) for number in self.told.get("planned", {}).values())
+        return sum(int(number) for number in self.run_json.get("planned", {}).values())
 
 
 @dataclass(frozen=True)
@@ -527,13 +527,13 @@ class MergedRun:
     @property
     def names(self) -> dict[str, str]:
         """Return what reports call each backend: its own name if `run.json` has one."""
-        backends = self.parts[0].told["backends"]
+        backends = self.parts[0].run_json["backends"]
         return {backend: str(backends[backend].get("name") or backend) for backend in backends}
 
     @property
     def partial(self) -> bool:
         """Return whether cases of the suite are left out."""
-        selected = self.parts[0].told.get("selection") or self.parts[0].told.get("suite", {}).get("name")
+        selected = self.parts[0].run_json.get("selection") or self.parts[0].run_json.get("suite", {}).get("name")
         return bool(selected or self.missing or self.unfinished)
 
 
@@ -558,7 +558,7 @@ def put_together(folders: Sequence[Path], *, partial: bool = False) -> list[Merg
     groups: dict[tuple[str, ...], list[RunPart]] = {}
     for part in map(_part, folders):
         groups.setdefault(tuple(sorted(part.versions)), []).append(part)
-    wholes = [_whole(parts, partial=partial) for parts in groups.values()]
+    wholes = [_merged_run(parts, partial=partial) for parts in groups.values()]
     for number, merged in enumerate(wholes):
         for other in wholes[:number]:
             _side_by_side(other, merged)
@@ -581,7 +581,7 @@ def _refuse_twice(folders: Sequence[Path]) -> None:
         seen[folder.resolve()] = folder
 
 
-def _whole(parts: Sequence[RunPart], *, partial: bool) -> MergedRun:
+def _merged_run(parts: Sequence[RunPart], *, partial: bool) -> MergedRun:
     first = parts[0]
     for part in parts[1:]:
         apart = {**_apart(first, part), **_versions_apart(first, part)}
@@ -608,7 +608,7 @@ def _whole(parts: Sequence[RunPart], *, partial: bool) -> MergedRun:
 def _apart(
     first_part: RunPart, other: RunPart, but: frozenset[str] = frozenset({"shard"})
 ) -> dict[str, tuple[object, object]]:
-    differing = {name: pair for name, pair in compared(first_part.told, other.told).items() if name not in but}
+    differing = {name: pair for name, pair in compared(first_part.run_json, other.run_json).items() if name not in but}
     counts = [part.shard and part.shard.count for part in (first_part, other)]
     if "waivers digest" not in but and counts[0] != counts[1]:
         differing["number of shards"] = (counts[0], counts[1])

@@ -251,6 +251,7 @@ def _left_out(merged: MergedRun, counts: Sequence[int]) -> Iterator[str]:
         if not part.begun.finished:
             planned = part.begun.planned
             of = f" of {planned:,} results" if planned else " results, and planning had not ended"
-            yield f"unfinished: {part.folder} ({_STATES.get(part.told['status'], part.told['status'])}): {count:,}{of}"
+            status = part.run_json["status"]
+            yield f"unfinished: {part.folder} ({_STATES.get(status, status)}): {count:,}{of}"
     if merged.missing:
         yield f"{counted(len(merged.missing), 'shard')} missing: {shards_told(merged.missing)}"

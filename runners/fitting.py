@@ -23,7 +23,7 @@ def misfit(name: str, package: str, error: BaseException, runner: Runner | None 
     That is a missing attribute, a missing module, or a call with another signature, in a line of the runner itself.
     `runner` is None if it could not even be made.
     """
-    raised_at = _place(error)
+    raised_at = _line_of(error)
     if raised_at is None or not _is_ours(error):
         return None
     fits = f"; it supports {supported}" if (supported := _supported(package)) else ""
@@ -41,7 +41,7 @@ def _release(package: str, runner: Runner | None) -> str:
         return "of an unknown release"
 
 
-def _place(error: BaseException) -> str | None:
+def _line_of(error: BaseException) -> str | None:
     """Return `runners/backends/mnn.py:66` if a runner's own line raised the error; Python's own frames import it."""
     frame, last = error.__traceback__, None
     while frame is not None:

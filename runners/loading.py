@@ -56,7 +56,7 @@ def guarded(backend: str, doing: str, call: Callable[[], Any]) -> Any:
         raise
     # A module that runs its main part on import may well exit.
     except (Exception, SystemExit) as error:
-        raise OpconformError(f"{backend}: {doing} failed: {_place(error)}{type(error).__name__}: {error}") from error
+        raise OpconformError(f"{backend}: {doing} failed: {_line_of(error)}{type(error).__name__}: {error}") from error
 
 
 def _module(backend: str, name: str) -> Any:
@@ -71,7 +71,7 @@ def _module(backend: str, name: str) -> Any:
         ) from error
 
 
-def _place(error: BaseException) -> str:
+def _line_of(error: BaseException) -> str:
     """Return `file:line: ` of the innermost frame of the user's code, or of the syntax error."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}: "

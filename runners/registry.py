@@ -59,7 +59,7 @@ class KnownBackend:
 
     `standards` is empty for plug-ins, which only report them when opened. `install` is the command that installs a
     built-in one's library. `version` is the version of the library's or the plug-in's package, None if it is unknown
-    before it is opened. `found`: how it was found. `lacks` says what else is missing on this machine, None if nothing.
+    before it is opened. `origin`: how it was found. `lacks` says what else is missing on this machine, None if nothing.
     """
 
     name: str
@@ -68,7 +68,7 @@ class KnownBackend:
     installed: bool
     install: str | None = None
     version: str | None = None
-    found: Literal["built-in", "extra", "entry point", "environment"] = "built-in"
+    origin: Literal["built-in", "extra", "entry point", "environment"] = "built-in"
     lacks: str | None = None
 
 
@@ -236,11 +236,11 @@ def known_backends() -> list[KnownBackend]:
         if name is not None:
             shown_name, standards, summary = f"{name}=={version}", PORTABLE[name].standards, _BUILT_INS[name].summary
             backends.append(
-                KnownBackend(shown_name, standards, summary, installed=True, version=version, found="environment")
+                KnownBackend(shown_name, standards, summary, installed=True, version=version, origin="environment")
             )
     for name, entry in plug_ins.items():
         of = entry.dist.version if entry.dist else None
-        backends.append(KnownBackend(name, (), _origin(entry), installed=True, version=of, found="entry point"))
+        backends.append(KnownBackend(name, (), _origin(entry), installed=True, version=of, origin="entry point"))
     return sorted(backends, key=lambda known: known.name)
 
 

@@ -194,7 +194,7 @@ class _Reply:
     """A worker's reply to a batch: records, seconds and the pool's start seconds; or why it cannot take part."""
 
     worker: str
-    found: Sequence[About | Judged | Death] = ()
+    events: Sequence[About | Judged | Death] = ()
     start: float = 0.0
     seconds: float = 0.0
     unfit: str | None = None
@@ -392,7 +392,7 @@ class _ClusterRun:
         if sent.ids:
             self._pace.learn(len(sent.ids), reply.seconds, reply.start)
         self._refuse_unasked(sent, reply)
-        for event in reply.found:
+        for event in reply.events:
             if not isinstance(event, About):
                 yield event
             elif self._about is None:
@@ -405,7 +405,7 @@ class _ClusterRun:
 
     def _refuse_unasked(self, sent: _Sent, reply: _Reply) -> None:
         """Raise OpconformError unless a reply has one valid result for each case that was sent."""
-        results = [event.result for event in reply.found if isinstance(event, Judged)]
+        results = [event.result for event in reply.events if isinstance(event, Judged)]
         try:
             if Counter(result.case for result in results) != Counter(sent.ids):
                 raise ValueError(f"it has {len(results)} results, not one for each of {len(sent.ids)} cases")

@@ -383,7 +383,7 @@ class Worker:
         lanes = {text: lane for lane, text in enumerate(batch.ids)}
         known, self._pending = [*self._pending, *self.hosts.strays()], []
         for stray in known:
-            text = None if stray.key is None else self._ids.get(stray.key.place)
+            text = None if stray.key is None else self._ids.get(stray.key.number)
             lane = None if text is None else lanes.get(text)
             if self._is_early(stray):
                 self._pending.append(stray)
@@ -397,7 +397,7 @@ class Worker:
     def _is_early(self, stray: Stray) -> bool:
         """Return whether a death belongs to a batch to come; a confirmation belongs to the present one."""
         key = stray.key
-        return key is not None and key.place > self._last and _is_of_a_case(key)
+        return key is not None and key.number > self._last and _is_of_a_case(key)
 
     def _is_charged(self, batch: Batch, lane: int, stray: Stray, verdict: Verdict, begin: Begin) -> bool:
         """Return whether a death is to be charged to the case that was running although it passes in a new process.
@@ -426,8 +426,8 @@ class Worker:
             begin(lane, "run")
             lost |= isinstance(self.hosts.reply(number).answer, Loss)
         strays = self.hosts.strays()
-        mine = [stray_ for stray_ in strays if stray_.key is not None and stray_.key.place in places]
-        self._pending += [stray_ for stray_ in strays if stray_.key is None or stray_.key.place not in places]
+        mine = [stray_ for stray_ in strays if stray_.key is not None and stray_.key.number in places]
+        self._pending += [stray_ for stray_ in strays if stray_.key is None or stray_.key.number not in places]
         return lost or bool(mine)
 
     def _again(self, batch: Batch, begin: Begin) -> Answers:
@@ -483,8 +483,8 @@ class Worker:
 
     def _death(self, stray: Stray) -> dict[str, Any]:
         """Return a death that no case is charged with, its keys as case ids."""
-        case = None if stray.key is None else self._ids.get(stray.key.place)
-        ran = dict.fromkeys(self._ids[r.place] for r in stray.before if r is not None and r.place in self._ids)
+        case = None if stray.key is None else self._ids.get(stray.key.number)
+        ran = dict.fromkeys(self._ids[r.number] for r in stray.before if r is not None and r.number in self._ids)
         before = [text for text in ran if text != case]  # a valid sibling ran on behalf of the case itself
         fields = {"kind": stray.kind, "phase": stray.phase, "exit": stray.exit, "tail": stray.tail}
         return {"case": case, "before": before, **fields}

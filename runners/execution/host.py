@@ -92,10 +92,10 @@ _FOREIGN = frozenset({"float128", "complex256", "object", "datetime64", "timedel
 class Request:
     """A run of a program. `program` is pickled once for all requests that are sent together; `inputs` are flat.
 
-    `place` belongs to the caller; the host ignores it. `phase` is the phase whose limit applies.
+    `number` belongs to the caller; the host ignores it. `phase` is the phase whose limit applies.
     """
 
-    place: int
+    number: int
     program: Program
     inputs: tuple[Array, ...]
     fresh: Freshness = "shared"
@@ -216,7 +216,7 @@ class _Prepared:
 class _Given:
     """An answer as the backend returned it; `by` keeps the memory alive that its arrays may be views of."""
 
-    place: int
+    number: int
     by: Executable
     outputs: tuple[Array, ...]
     copies: tuple[Array, ...]
@@ -280,7 +280,7 @@ class Host:
             if request.fresh == "shared" and request.phase == "run":  # other tasks run between two cases
                 effects += [] if given is None else _changed(given)
                 kept = tuple(output.copy() for output in answer.outputs)
-                self._given = _Given(request.place, prepared.executable, answer.outputs, kept)
+                self._given = _Given(request.number, prepared.executable, answer.outputs, kept)
         except Exception as error:
             return self._refused(error, time.perf_counter() - started)
         return _Answer(outputs, tuple(map(_nesting, answer.structure)), first, seconds, tuple(effects))
@@ -377,7 +377,7 @@ def _changed(given: _Given) -> Iterator[SideEffect]:
     for number, (was, now) in enumerate(zip(given.copies, given.outputs, strict=True)):
         if not same_array(was, now):
             words = f"this run changed the previous answer: output {number}, {_difference(was, now)}"
-            yield SideEffect("answer-changed", words, given.place)
+            yield SideEffect("answer-changed", words, given.number)
             return
 
 
@@ -527,12 +527,12 @@ class Hosts:
 
     def ask(self, requests: Sequence[Request], *, in_new_host: bool = False) -> range:
         """Queue requests that share a host, or a new one; return the places by which `reply` returns their replies."""
-        numbered = [replace(request, place=next(self._places)) for request in requests]
+        numbered = [replace(request, number=next(self._places)) for request in requests]
         if not numbered:
             return range(0)
         self._queue.append(InNewWorker(numbered) if in_new_host else numbered)
-        self._asked |= {request.place: request for request in numbered}
-        return range(numbered[0].place, numbered[-1].place + 1)
+        self._asked |= {request.number: request for request in numbered}
+        return range(numbered[0].number, numbered[-1].number + 1)
 
     def reply(self, number: int) -> Reply:
         """Wait for the reply to a request; each can be taken once."""
@@ -548,9 +548,9 @@ class Hosts:
             self._strays.append(event)
             return
         request: Request = event.key if isinstance(event, Loss) else event[0]
-        del self._asked[request.place]
+        del self._asked[request.number]
         reply = Reply(event, event.seconds) if isinstance(event, Loss) else _read(request, event[1])
-        self._replies[request.place] = reply
+        self._replies[request.number] = reply
 
     def _give_up(self, error: WorkerStartError) -> None:
         """Lose the requests in flight if a backend can no longer be opened; the next request tries again."""

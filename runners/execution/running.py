@@ -69,10 +69,10 @@ def run_cases(
     """
     pool = pool_for(assignment, jobs=jobs, limits=limits)
     for event in pool.run(itertools.chain([[ABOUT]], batches)):
-        yield from told(event, assignment.backend)
+        yield from events_of(event, assignment.backend)
 
 
-def told(event: Found, backend: BackendSpec) -> Iterator[About | Judged | Death]:
+def events_of(event: Found, backend: BackendSpec) -> Iterator[About | Judged | Death]:
     """Yield the results that a pool of judges has for a key, or for a worker that died.
 
     Raises WorkerStartError if the backend's runner does not fit its library.

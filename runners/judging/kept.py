@@ -60,14 +60,14 @@ class KeepOutputs:
         by_lane: list[list[dict[str, Any]] | dict[str, Any] | None] = [None] * len(verdicts)
         for stack in answers.stacks:
             for row, lane in enumerate(stack.lanes):
-                tensors = self._told(verdicts[lane], [output[row, ...] for output in stack.outputs])
+                tensors = self._kept_outputs(verdicts[lane], [output[row, ...] for output in stack.outputs])
                 structure = msgspec.to_builtins(tuple(map(_nesting, stack.structure)))
                 by_lane[lane] = (
                     {"outputs": tensors, "structure": structure} if tensors is not None and structure else tensors
                 )
         return by_lane
 
-    def _told(self, verdict: Verdict, outputs: Sequence[Array]) -> list[dict[str, Any]] | None:
+    def _kept_outputs(self, verdict: Verdict, outputs: Sequence[Array]) -> list[dict[str, Any]] | None:
         if self.keep == "digest":
             return [_described(output) for output in outputs]
         if not self.keeps(verdict):

@@ -473,7 +473,7 @@ class WaiverRun:
         if not here or not any(waiver.case.concerns(o) for o in self._operator_versions):
             return
         if record.expired:
-            yield f"{waiver.place}: expired on {waiver.expires}{self._aged(waiver)} ({record.told()}): {_mend(waiver)}"
+            yield f"{waiver.place}: expired on {waiver.expires}{self._aged(waiver)} ({record.text()}): {_mend(waiver)}"
             return
         if record.differing:
             yield f"{waiver.place}: {_difference(waiver, record.differing)}"
@@ -495,7 +495,7 @@ class _Record:
     described: int = 0
     differing: Result | None = None
 
-    def told(self) -> str:
+    def text(self) -> str:
         counts = [f"{self.outcomes[o]} {o}" for o in _ORDER if self.outcomes[o]]
         return f"its cases here: {', '.join(counts)}" if counts else "it matches no case here"
 
@@ -503,7 +503,7 @@ class _Record:
         if self.described or self.outcomes[Outcome.RUNNER_ERROR] or (partial and not self.waiver.case.is_case):
             return None
         if self.outcomes:
-            return f"nothing that it matches failed ({self.told()})"
+            return f"nothing that it matches failed ({self.text()})"
         return None if partial else f"{self.waiver.case} matches no case of this run"
 
 

@@ -116,7 +116,7 @@ class LibraryReading:
 
     standard: str
     listing: Listing
-    told: Mapping[tuple[str, Version], LibrarySchema | str]
+    schemas: Mapping[tuple[str, Version], LibrarySchema | str]
     exact: bool
     untold: tuple[str, ...] = ()
 
@@ -125,7 +125,7 @@ def library_authority(reading: LibraryReading) -> Authority:
     """Return a library as an authority to compare specs with, as far as it reports."""
     listing = reading.listing
     schemas = {
-        (name, version): reading.told.get((name, version))
+        (name, version): reading.schemas.get((name, version))
         for name in listing.versions
         for version in listing.versions[name]
     }
@@ -181,7 +181,7 @@ class _LibraryComparison:
         )
 
     def compare(self, spec: VersionSpec, version: Version) -> None:
-        schema = self.reading.told[spec.operator.name, version]
+        schema = self.reading.schemas[spec.operator.name, version]
         if isinstance(schema, str):
             self.failures.append(f"{spec.operator}: {self.name} could not be asked: {schema}")
             return
