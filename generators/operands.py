@@ -541,7 +541,8 @@ def output_ports(row: Row, attributes: Sequence[Attribute]) -> tuple[tuple[str, 
         held = next((a.value.outputs for a in attributes if isinstance(a.value, Body)), ())
         allowed = version.signature.types.get(last.type, ())
         types_held = [
-            sequence if (sequence := f"seq({o.type})") in allowed and o.type not in allowed else o.type for o in held
+            in_sequence if (in_sequence := f"seq({o.type})") in allowed and o.type not in allowed else o.type
+            for o in held
         ]
         types_held = types_held[-many:] if many <= len(held) else []
         types = types_held or [resolve_type(version, row.id.types, last, i) for i in range(many)]

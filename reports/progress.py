@@ -77,7 +77,7 @@ class RunProgress:
         self.done = self._before = self.outcomes.total()
         self._plain = not console.is_terminal
         self._clock = clock
-        self._started = self._told = clock()
+        self._started = self._reported = clock()
         self._line_at = self._next_line()
         self._live = Live(get_renderable=self._shown, console=console, refresh_per_second=8, transient=True)
 
@@ -89,8 +89,8 @@ class RunProgress:
         """Count a result."""
         self.outcomes[outcome] += 1
         self.done += 1
-        if self._plain and (self.done >= self._line_at or self._clock() - self._told >= _PLAIN_EVERY):
-            self._told, self._line_at = self._clock(), self._next_line()
+        if self._plain and (self.done >= self._line_at or self._clock() - self._reported >= _PLAIN_EVERY):
+            self._reported, self._line_at = self._clock(), self._next_line()
             self.console.print(Text(f"{self._count()}: {self._outcomes().plain}"), soft_wrap=True)
 
     def expect(self, total: int) -> None:

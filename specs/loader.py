@@ -170,7 +170,7 @@ class Library:
         collects = gc.isenabled()
         gc.disable()  # nothing of what is read is garbage, and looking for some takes longer than reading
         try:
-            return [spec for operator in self.operators() if isinstance(spec := self._load(operator), Spec)]
+            return [spec for operator in self.operators() if isinstance(spec := self._spec_or_error(operator), Spec)]
         finally:
             if collects:
                 gc.enable()
@@ -182,7 +182,7 @@ class Library:
         """
         wrong, has_any = [], False
         for operator in operators:
-            spec = self._load(operator)
+            spec = self._spec_or_error(operator)
             if isinstance(spec, Spec):
                 has_any = True
                 yield spec
@@ -199,10 +199,10 @@ class Library:
 
     def digest(self, operator: str) -> str:
         """Return the digest of an operator's file and the families that it uses, even if they have mistakes."""
-        spec = self._load(operator)
+        spec = self._spec_or_error(operator)
         return spec.digest if isinstance(spec, Spec) else hashlib.sha256(self._files[operator].read_bytes()).hexdigest()
 
-    def _load(self, operator: str) -> Spec | OpconformError:
+    def _spec_or_error(self, operator: str) -> Spec | OpconformError:
         try:
             return self.spec(operator)
         except (SpecError, SpecErrors) as error:

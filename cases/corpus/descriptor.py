@@ -393,7 +393,7 @@ class _Tensors:
     """Tensors by name; each must have the declared shape and type."""
 
     def __init__(self, arrays: Mapping[str, Array], file: str) -> None:
-        self._found, self._file = arrays, file
+        self._arrays, self._file = arrays, file
         self._last: dict[tuple[str, int], Array] = {}
 
     def parts(self, name: str, position: int, fields: Mapping[str, Any]) -> dict[str, Array]:
@@ -408,7 +408,7 @@ class _Tensors:
             full = f"{name}_{part}_{position}"
             if part not in _SHARED:
                 parts[part] = self.take(full, "uint8" if part == "flags" else number, shape)
-            elif full in self._found:
+            elif full in self._arrays:
                 parts[part] = self._last[part, position] = self.take(full, number, shape)
             elif part == "value" and content(parts["lower"]) == content(parts["upper"]):
                 parts[part] = self._last[part, position] = parts["lower"]
@@ -423,7 +423,7 @@ class _Tensors:
         return array
 
     def take(self, name: str, type_: str, shape: Sequence[int]) -> Array:
-        array = self._found.get(name)
+        array = self._arrays.get(name)
         if array is None:
             raise CorpusError(f"{self._file}: tensor {name} is missing")
         try:

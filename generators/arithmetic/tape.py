@@ -127,7 +127,7 @@ class Call:
         self.requirements: list[tuple[str, int]] = []
         self.checks: list[Tested] = []
         self.met: dict[str, str] = {}
-        self._whole: set[str] = set()
+        self._wholly_open: set[str] = set()
         self._known, self._chosen = known, chosen
         self._names: dict[int, str] = {}
         self.captured: dict[str, Any] = {}
@@ -215,7 +215,7 @@ class Call:
             if where is not None:
                 self.conditions[silence] = where.at
             elif self.met[silence] == "any":
-                self._whole.add(silence)
+                self._wholly_open.add(silence)
         if not self.met[silence]:
             raise OpconformError(f"{self.facts.operator}: {silence} is answered by a primitive, before the formula is")
         if self.met[silence] in ENDS:
@@ -242,7 +242,7 @@ class Call:
     @property
     def frees_all(self) -> bool:
         """Whether an option leaves every element of every output open."""
-        return bool(self._whole)
+        return bool(self._wholly_open)
 
     def known(self, port: str | Value) -> Array:
         """Return the values of a port; all lanes then share them. Raises Asks if they are not known yet."""

@@ -500,14 +500,14 @@ class Hosts:
         self._strays: list[Stray] = []
         own = replace(limits, record_seconds=limits.prepare_seconds + limits.run_seconds + _RECORD_LATE)
         self._pool = Pool(HostFactory(backend), jobs=1, limits=own, fork=True, reuse=isolation == "program")
-        self._found = self._pool.run(self._work())
+        self._events = self._pool.run(self._work())
         self.about = self._described()
 
     def __enter__(self) -> Hosts:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._found.close()  # type: ignore[attr-defined]  # a generator
+        self._events.close()  # type: ignore[attr-defined]  # a generator
 
     def _work(self) -> Iterator[Sequence[Request | None]]:
         while True:
@@ -515,7 +515,7 @@ class Hosts:
 
     def _described(self) -> About:
         self._queue.append([None])
-        for event in self._found:
+        for event in self._events:
             if isinstance(event, Loss):
                 return About(f"unknown ({event.exit})")
             if isinstance(event, tuple):
@@ -538,7 +538,7 @@ class Hosts:
         """Wait for the reply to a request; each can be taken once."""
         while number not in self._replies:
             try:
-                self._take(next(self._found))
+                self._take(next(self._events))
             except WorkerStartError as error:
                 self._give_up(error)
         return self._replies.pop(number)
@@ -559,7 +559,7 @@ class Hosts:
             self._replies[number] = Reply(Loss(request, "crash", None, exit_, error.tail, 0.0))
         self._asked.clear()
         self._queue.clear()
-        self._found = self._pool.run(self._work())
+        self._events = self._pool.run(self._work())
 
     def strays(self) -> list[Stray]:
         """Return the deaths since the last call that no request is charged with; their keys are requests."""
