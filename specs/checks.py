@@ -406,7 +406,7 @@ def _check_parameter(context: Context, parameter: Parameter) -> None:
             check_draw(context, name, level.value, level.path)
         else:
             check_value(context, name, _raw(problems, level), level.path)
-    if valid and not problems.found and not context.is_shared(*parameter.path[:2]):
+    if valid and not problems.errors and not context.is_shared(*parameter.path[:2]):
         _check_levels_reached(context, parameter)
 
 

@@ -113,13 +113,13 @@ class Problems:
 
     def __init__(self, document: Document) -> None:
         self.document = document
-        self.found: list[SpecError] = []
+        self.errors: list[SpecError] = []
 
     def add(self, path: Iterable[Key], message: str, key: bool = False) -> None:
         """Add a mistake in the value at `path`, or in its key; the same mistake at the same position is added once."""
         error = self.document.error(path, message, key)
-        if not any((e.position, e.message) == (error.position, message) for e in self.found):
-            self.found.append(error)
+        if not any((e.position, e.message) == (error.position, message) for e in self.errors):
+            self.errors.append(error)
 
     def check(self, path: Iterable[Key], attempt: Callable[[], object]) -> bool:
         """Add the OpconformError that `attempt` raises as a mistake at `path`; return whether it raised none."""
@@ -139,8 +139,8 @@ class Problems:
 
     def raise_any(self) -> None:
         """Raise SpecErrors if there are mistakes."""
-        if self.found:
-            raise SpecErrors(self.found)
+        if self.errors:
+            raise SpecErrors(self.errors)
 
 
 def read_file(path: Path | str) -> Document:

@@ -66,12 +66,12 @@ def signatures(text: SpecText, problems: Problems) -> dict[Version, Signature]:
     by_version: dict[Version, Signature] = {}
     before: _Sections | None = None
     for version, written in text.versions.items():
-        if problems.found:  # later versions build on it, and would repeat the mistake
+        if problems.errors:  # later versions build on it, and would repeat the mistake
             break
         sections = _resolved(version, written, before, problems)
         signature = _signature(version, sections, written, problems)
         previous = next(reversed(by_version.values()), None)
-        if previous is not None and _same(signature, previous) and not written.change and not problems.found:
+        if previous is not None and _same(signature, previous) and not written.change and not problems.errors:
             message = "nothing differs from the previous version: add `change` to say what does"
             problems.add(("versions", version), message, key=True)
         if written.change == "TODO":
