@@ -162,7 +162,7 @@ def difference(old: Iterable[CaseDigests], new: Iterable[CaseDigests]) -> Differ
         tuple(text for text in before if text not in after),
         changed,
         expected,
-        tuple(digests for digests in operators_of(after) if digests not in known),
+        tuple(operator for operator in operators_of(after) if operator not in known),
     )
 
 

@@ -225,13 +225,13 @@ def captured_of(row: Row) -> tuple[Argument, ...]:
     names = [str(word) for v in values if not isinstance(v, Word) for word in (v if isinstance(v, tuple) else (v,))]
     return tuple(
         Argument(
-            Port(word.name, word.type),
-            word.name,
-            word.type,
-            tuple(int(d) for d in word.dims) if word.structure is None else _sample(parse_type(word.type)),
+            Port(input_.name, input_.type),
+            input_.name,
+            input_.type,
+            tuple(int(d) for d in input_.dims) if input_.structure is None else _sample(parse_type(input_.type)),
             "filled",
         )
-        for word in captured_by(row.version, row.id.types, names)
+        for input_ in captured_by(row.version, row.id.types, names)
     )
 
 

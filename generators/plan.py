@@ -243,6 +243,7 @@ def _of_versions(spec: Spec, versions: Iterable[VersionSpec], selection: Selecti
     for index, version in enumerate(versions):
         single = dict.fromkeys(edges(spec, version))
         every = [*single, *dict.fromkeys(grid(spec, version, selection.strength))]
+        # always derived from the pairs, so that --strength adds cases and takes none of these away
         usual = every if selection.strength == _PAIRS else [*single, *grid(spec, version, _PAIRS)]
         beside = [*variations(spec, version, usual), *pairings(spec, version, usual)]
         every += [entry for entry in beside if selection.draws == 1 or entry.setting("draw") is None]
@@ -295,6 +296,7 @@ def _rows(spec: Spec, version: VersionSpec, strength: int | None) -> Iterator[Ro
         programs = _programs(version, types, excluded, strength, share)
         if crossed and strength <= _PAIRS and interacting.isdisjoint(types):
             allowed = [(size, row) for size, row in crossed if not _is_excluded({**types, **row}, excluded)]
+            # more programs of these types would test the same shapes and attributes again
             programs = _few(allowed or [(0, row) for row in programs], programs, types, share)
         sizes, empty = _sizes(spec, version, types, programs)
         crossed = crossed or list(zip(sizes, programs, strict=True))
@@ -413,9 +415,11 @@ def _filled(
         used.update(some)
         met.update((fill, *level) for fill in some for level in programs[at].items())
 
+    # first the programs that take every fill: what they leave uncovered decides the one fill of each other program
     for at in sorted(range(len(programs)), key=lambda at: at not in all_fills):
         some, row = allowed[at], programs[at]
         take(at, some if at in all_fills else sorted(some, key=lambda fill: gain(fill, row), reverse=True)[:1])
+    # a fill that is excluded from the widest shape, and best for no other program, still gets a case
     for fill in fills if share != "one" else ():
         where = next((at for at, some in enumerate(allowed) if fill in some), None)
         if where is not None and not used[fill]:
@@ -447,11 +451,11 @@ def _unsuited(spec: Spec, version: VersionSpec) -> list[Mapping[str, Sequence[st
                 [port.type] if letter is None else list(version.parameters.get(letter, version.signature.types[letter]))
             )
             unsuited = [t for t in types if name not in own and not suits(name, element_type(element_names(t)[-1]))]
-            if not unsuited:
+            if not unsuited:  # one input that it suits is enough
                 break
             if letter in version.parameters:
                 out[str(letter)] = unsuited
-            elif len(unsuited) < len(types):
+            elif len(unsuited) < len(types):  # no level names this input's type, so none can be excluded
                 break
         else:
             excluded += [out] if ports else []

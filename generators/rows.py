@@ -93,7 +93,7 @@ class Row:
         """The shape or structure in the id of each input that a fill or a recipe makes; None or nothing if left out."""
         rest, by_port = list(self.id.shapes), dict[str, tuple[Part, ...]]()
         for port in self.version.signature.inputs:
-            if port.is_variadic:
+            if port.is_variadic:  # it is the last input, and takes the shapes that remain
                 by_port[port.name], rest = tuple(rest), []
             elif not self.is_written(port):
                 by_port[port.name], rest = tuple(rest[:1]), rest[1:]
@@ -280,7 +280,7 @@ def read_row(spec: Spec, version: VersionSpec, case: CaseId) -> Row:
         hint = did_you_mean(case.edge, version.edges) or f"; it has {', '.join(version.edges)}"
         raise CaseIdError(f"{case}: {version.operator} has no edge {case.edge!r}{hint}")
     row = Row(spec, version, case, {name: _setting(version, name, text, case) for name, text in case.settings})
-    if (settled := settle(version, case)) != case:
+    if (settled := settle(version, case)) != case:  # two ids of one content would be two cases in locks and waivers
         raise CaseIdError(f"{case}: write it as {settled}")
     parts = row.parts
     _check_numbers(row, [part for some in parts.values() for part in some])

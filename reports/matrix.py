@@ -433,8 +433,8 @@ def _sums(versions: Sequence[VersionMatrix]) -> Iterator[str]:
     triggers = sum(tested.triggers for tested in versions)
     yield f"{triggers - sum(len(tested.hidden) for tested in versions):,}/{triggers:,}"
     yield from (
-        f"{sum(blind_counts):,}"
-        for blind_counts in zip(*((tested.variants, len(tested.blamed)) for tested in versions), strict=True)
+        f"{sum(column):,}"
+        for column in zip(*((tested.variants, len(tested.blamed)) for tested in versions), strict=True)
     )
     blind_counts = [elements for tested in versions for elements in tested.blind.values()]
     count, blind = (sum(numbers) for numbers in zip(*blind_counts, strict=True)) if blind_counts else (0, 0)

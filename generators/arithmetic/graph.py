@@ -134,7 +134,7 @@ class Graph:
             if self._known(at, chosen) is not None:
                 todo.pop()
             elif None in resolved:
-                todo += [a for a, target in zip(needed, resolved, strict=True) if target is None]
+                todo += [a for a, known in zip(needed, resolved, strict=True) if known is None]
             elif node.name == "choice":
                 self._resolved[self._key(at, chosen)] = resolved[0]  # type: ignore[assignment]  # not None
             else:

@@ -181,6 +181,8 @@ class Maker:
         for fork in forks:
             here = self._everywhere
             for depth, (silence, option) in enumerate(fork.labels):
+                # the first option applies everywhere; another one only where it changes the answer, or every backend
+                # would be reported to choose both
                 if option != first[silence]:
                     here = here & differs[_silence_at(fork.labels, depth)]
             masks.append(here)
@@ -200,6 +202,7 @@ class Maker:
         for other in others:
             for index in other:
                 rest = forks[index].labels[depth + 1 :]
+                # an option may meet other silences later; then no fork answers them alike, and any of them shows it
                 same = next((i for i in first if forks[i].labels[depth + 1 :] == rest), first[0])
                 if not differs[silence].all():
                     differs[silence] = differs[silence] | self._differ(same, index)
@@ -211,10 +214,10 @@ class Maker:
         forks, works, nodes = self.recording.forks, self.recording.works, self.recording.graph.nodes
         a, b, p, q = forks[a_index], forks[b_index], works[a_index], works[b_index]
         unlike: Array = ~self._everywhere
-        if self._valid[a_index] is not self._valid[b_index]:
+        if self._valid[a_index] is not self._valid[b_index]:  # forks without requirements share one mask
             unlike = self._valid[a_index] ^ self._valid[b_index]
         same = [nodes[at].shape for at in a.outputs] == [nodes[at].shape for at in b.outputs]
-        kinds = [(a_index.kind, a_index.structure, a_index.checks) for a_index in (a, b)]
+        kinds = [(fork.kind, fork.structure, fork.checks) for fork in (a, b)]
         if not same or kinds[0] != kinds[1] or (p.level, p.copies, p.alone) != (q.level, q.copies, q.alone):
             return self._everywhere
         if a.kind != "values":

@@ -587,11 +587,9 @@ def _details(gathered: Gathered, numbers: Sequence[int]) -> Any:
 
 def source_of(gathered: Gathered) -> GeneratedCases:
     """Return the source of the runs' cases, as far as they are generated."""
-    run_record = [run_record for column in gathered.columns for run_record in column.run_jsons]
-    specs = next(
-        (t["options"]["specs"] for t in run_record if isinstance(t.get("options"), dict) and t["options"].get("specs")),
-        None,
-    )
+    run_records = [run_record for column in gathered.columns for run_record in column.run_jsons]
+    options = [record["options"] for record in run_records if isinstance(record.get("options"), dict)]
+    specs = next((given["specs"] for given in options if given.get("specs")), None)
     return GeneratedCases(
         None if specs is None or not Path(specs).is_dir() else Path(specs),
         gathered.terms.declaration or Declaration(),
