@@ -33,7 +33,7 @@ from ...cases.elements import (
     type_of,
 )
 from ...cases.errors import ProgramError
-from ...cases.program import Program, Structure
+from ...cases.program import Program
 from ...cases.results import EffectReason
 from ...cases.runner import (
     Claims,
@@ -52,6 +52,7 @@ from ..judging.answers import (
     MOST_DIMENSIONS,
     Answer,
     Answered,
+    Nesting,
     Refusal,
     answer_of,
     same_array,
@@ -121,12 +122,6 @@ class _Tensor(msgspec.Struct, frozen=True, array_like=True):
     content: bytes
 
 
-class _Nesting(msgspec.Struct, frozen=True, array_like=True):
-    kind: Literal["tensor", "sequence", "optional", "map", "sparse"]
-    items: tuple[_Nesting, ...] = ()
-    count: int = 0
-
-
 class SideEffect(msgspec.Struct, frozen=True, array_like=True):
     """A side effect of a run, in words: it changed its inputs, or the answer to the request `before`."""
 
@@ -137,7 +132,7 @@ class SideEffect(msgspec.Struct, frozen=True, array_like=True):
 
 class _Answer(msgspec.Struct, frozen=True, tag="answer"):
     outputs: tuple[_Tensor, ...]
-    structure: tuple[_Nesting, ...]
+    structure: tuple[Nesting, ...]
     first: bool
     seconds: float
     effects: tuple[SideEffect, ...] = ()
@@ -283,7 +278,7 @@ class Host:
                 self._given = _Given(request.number, prepared.executable, answer.outputs, kept)
         except Exception as error:
             return self._refused(error, time.perf_counter() - started)
-        return _Answer(outputs, tuple(map(_nesting, answer.structure)), first, seconds, tuple(effects))
+        return _Answer(outputs, tuple(map(Nesting.of, answer.structure)), first, seconds, tuple(effects))
 
     def _prepared(self, program: Program, fresh: Freshness) -> _Prepared:
         if fresh == "own":
@@ -426,10 +421,6 @@ def _tensor(array: Array) -> _Tensor:
     return _Tensor(name[:100], array.shape, content(array) if name in element_types() else b"")
 
 
-def _nesting(structure: Structure) -> _Nesting:
-    return _Nesting(structure.kind, tuple(map(_nesting, structure.items)), structure.count)
-
-
 _DECODER = msgspec.msgpack.Decoder(About | _Answer | _Refused | _Failed)
 
 
@@ -451,7 +442,7 @@ def read_answer(record: bytes) -> Reply:
     seconds = reply.seconds if math.isfinite(reply.seconds) and reply.seconds >= 0 else 0.0
     if isinstance(reply, _Refused):
         return Reply(Refusal(reply.words[:WORDS_KEPT], reply.unsupported, reply.reason), seconds)
-    answer = Answer(tuple(map(_array, reply.outputs)), tuple(map(_structure, reply.structure)))
+    answer = Answer(tuple(map(_array, reply.outputs)), tuple(map(Nesting.structure, reply.structure)))
     effects = tuple(msgspec.structs.replace(effect, words=effect.words[:WORDS_KEPT]) for effect in reply.effects[:2])
     return Reply(answer, seconds, reply.first, effects)
 
@@ -478,10 +469,6 @@ def _array(tensor: _Tensor) -> Array:
         raise Unreadable(f"a tensor of shape {tensor.shape[:8]} of a type that no standard has")
     known = tensor.type if tensor.type in _FOREIGN and tensor.type in np.sctypeDict else "void"
     return np.broadcast_to(np.zeros((), known), tensor.shape)
-
-
-def _structure(nesting: _Nesting) -> Structure:
-    return Structure(nesting.kind, None, tuple(map(_structure, nesting.items)), nesting.count)
 
 
 Isolation: TypeAlias = Literal["program", "case"]

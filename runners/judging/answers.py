@@ -45,6 +45,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+import msgspec
 import numpy as np
 
 from ...cases.batch import (
@@ -60,7 +61,7 @@ from ...cases.elements import (
     equal,
     type_of,
 )
-from ...cases.program import Program, Structure, flat, is_tensor
+from ...cases.program import Program, Structure, StructureKind, flat, is_tensor
 from ...cases.runner import Reason
 
 # Plain numbers: arithmetic on enumeration members costs more than the arithmetic on arrays.
@@ -433,6 +434,23 @@ class Answer:
     def form(self) -> tuple[object, ...]:
         """Return types, shapes and structure."""
         return tuple((output.dtype, output.shape) for output in self.outputs), self.structure
+
+
+class Nesting(msgspec.Struct, frozen=True, array_like=True):
+    """A structure without extents, as a host sends it and a results folder keeps it: the tensors have the extents."""
+
+    kind: StructureKind
+    items: tuple[Nesting, ...] = ()
+    count: int = 0
+
+    @classmethod
+    def of(cls, structure: Structure) -> Nesting:
+        """Return the form to write."""
+        return cls(structure.kind, tuple(map(cls.of, structure.items)), structure.count)
+
+    def structure(self) -> Structure:
+        """Return the structure that was written."""
+        return Structure(self.kind, None, tuple(map(Nesting.structure, self.items)), self.count)
 
 
 Answered: TypeAlias = Answer | Refusal

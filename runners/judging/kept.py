@@ -23,10 +23,9 @@ from ...cases.elements import (
     from_content,
     type_of,
 )
-from ...cases.program import Structure, StructureKind
 from ...cases.results import SIDE_EFFECTS, Outcome, Result
 from ...cases.runner import Reason
-from .answers import MOST_DIMENSIONS, Answer, Answers, Refusal
+from .answers import MOST_DIMENSIONS, Answer, Answers, Nesting, Refusal
 from .judge import Requirements, Verdict, asks_again, judge
 
 Keep: TypeAlias = Literal["none", "digest", "failures", "all"]
@@ -61,7 +60,7 @@ class KeepOutputs:
         for stack in answers.stacks:
             for row, lane in enumerate(stack.lanes):
                 tensors = self._kept_outputs(verdicts[lane], [output[row, ...] for output in stack.outputs])
-                structure = msgspec.to_builtins(tuple(map(_nesting, stack.structure)))
+                structure = msgspec.to_builtins(tuple(map(Nesting.of, stack.structure)))
                 by_lane[lane] = (
                     {"outputs": tensors, "structure": structure} if tensors is not None and structure else tensors
                 )
@@ -86,26 +85,12 @@ class KeepOutputs:
         return self.keep == "all"
 
 
-class _Nesting(msgspec.Struct, frozen=True, array_like=True):
-    kind: StructureKind
-    items: tuple[_Nesting, ...] = ()
-    count: int = 0
-
-
-def _nesting(structure: Structure) -> _Nesting:
-    return _Nesting(structure.kind, tuple(map(_nesting, structure.items)), structure.count)
-
-
-def _structure(nesting: _Nesting) -> Structure:
-    return Structure(nesting.kind, None, tuple(map(_structure, nesting.items)), nesting.count)
-
-
 def answer_from_json(answer: Mapping[str, Any]) -> Answer | None:
     """Return the answer that was kept; None if it was not kept whole. Raises ValueError, KeyError or TypeError."""
     tensors = [tensor_from_json(tensor) for tensor in answer["outputs"]]
     arrays = tuple(array for array in tensors if array is not None)
-    structure = msgspec.convert(answer.get("structure", ()), tuple[_Nesting, ...])
-    return Answer(arrays, tuple(map(_structure, structure))) if len(arrays) == len(tensors) else None
+    structure = msgspec.convert(answer.get("structure", ()), tuple[Nesting, ...])
+    return Answer(arrays, tuple(map(Nesting.structure, structure))) if len(arrays) == len(tensors) else None
 
 
 def tensor_to_json(array: Array) -> dict[str, Any]:
