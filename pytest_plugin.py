@@ -52,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the suite if a backend is named. Raises UsageError for wrong options."""
     if config.getoption("--opconform-backend"):
-        suite = _Suite(config)
+        suite = _PytestSuite(config)
         with _Usage():
             suite.check()
         config.pluginmanager.register(suite, "opconform-suite")
@@ -72,7 +72,7 @@ class _Usage:
             raise pytest.UsageError(f"opconform: {error}") from None
 
 
-class _Suite:
+class _PytestSuite:
     """The cases of one pytest process, and the workers that run them.
 
     With xdist, each of its workers has one, which runs cases, and the controller has one, which receives reports.
@@ -293,7 +293,7 @@ class _Cases(pytest.Collector):
 class _Case(pytest.Item):
     """One case."""
 
-    def __init__(self, *, suite: _Suite, **more: Any) -> None:
+    def __init__(self, *, suite: _PytestSuite, **more: Any) -> None:
         super().__init__(**more)
         self._suite = suite
         self.result: Result | None = None

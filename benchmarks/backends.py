@@ -68,7 +68,7 @@ def _read(folder: Path, *, partial: bool) -> Iterator[_Run]:
             for version, figures in tally.operator_versions(backend).items():
                 name = version.rpartition("-")[0] or version
                 operators[name] = operators.get(name, Figures()) + figures
-            told = whole.parts[0].told
+            told = whole.parts[0].run_json
             name = told["backends"][backend]["facts"].get("program", backend).partition("==")[0]
             title = f"{name} {whole.versions[backend]}"
             yield _Run(title, str(told["started"]), tally.figures(backend), operators)

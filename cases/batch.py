@@ -175,12 +175,12 @@ class Expectation:
     @property
     def silences(self) -> dict[str, tuple[str, ...]]:
         """Return the silences that are open in some lane, each with its options in order."""
-        found: dict[str, dict[str, None]] = {}
+        answers_of: dict[str, dict[str, None]] = {}
         for pattern in dict.fromkeys(self.patterns):
             for labels in self.labels(pattern):
                 for silence, answer in labels:
-                    found.setdefault(silence, {})[answer] = None
-        return {silence: tuple(answers) for silence, answers in found.items()}
+                    answers_of.setdefault(silence, {})[answer] = None
+        return {silence: tuple(answers) for silence, answers in answers_of.items()}
 
     @functools.cached_property
     def patterns(self) -> list[bytes]:
@@ -194,16 +194,16 @@ class Expectation:
 
         Silences with a single answer left are omitted, because they don't apply.
         """
-        found = self._labels.get(pattern)
-        if found is None:
+        open_labels = self._labels.get(pattern)
+        if open_labels is None:
             every = [option.labels for option, applies in zip(self.options, pattern, strict=True) if applies]
             answers: dict[str, set[str]] = {}
             for labels in every:
                 for silence, answer in labels:
                     answers.setdefault(silence, set()).add(answer)
-            found = [tuple(label for label in labels if len(answers[label[0]]) > 1) for labels in every]
-            self._labels[pattern] = found
-        return found
+            open_labels = [tuple(label for label in labels if len(answers[label[0]]) > 1) for labels in every]
+            self._labels[pattern] = open_labels
+        return open_labels
 
     @functools.cached_property
     def _labels(self) -> dict[bytes, list[Labels]]:
@@ -214,9 +214,9 @@ class Expectation:
         if (start, stop) == (0, self.lanes):
             return self
         applying = tuple(option for option in self.options if option.applies[start:stop].any())
-        found = Expectation(applying, self.types, self.lanes).of_lanes(slice(start, stop), stop - start)
-        found.__dict__["_whole"] = self, start, stop
-        return found
+        shared = Expectation(applying, self.types, self.lanes).of_lanes(slice(start, stop), stop - start)
+        shared.__dict__["_whole"] = self, start, stop
+        return shared
 
     def of_lanes(self, which: slice | Array, lanes: int) -> Expectation:
         """Return the expectations of some lanes, given by a slice or by their numbers, and the number of lanes.
@@ -255,37 +255,37 @@ class Expectation:
             which = np.array(lanes)
             here = self if len(shared) == 1 else self.of_lanes(which, len(lanes))
             chosen = [option for option, applies in zip(here.options, pattern, strict=True) if applies]
-            told = (replace(o, labels=labels) for o, labels in zip(chosen, self.labels(pattern), strict=True))
-            yield which, Expectation(tuple(told), self.types, len(lanes))
+            relabelled = (replace(o, labels=labels) for o, labels in zip(chosen, self.labels(pattern), strict=True))
+            yield which, Expectation(tuple(relabelled), self.types, len(lanes))
 
     @property
     def digest(self) -> str:
         """Return the digest of a single case's expectation; ValueError if there are several lanes."""
-        (found,) = self.digests
-        return found
+        (digest,) = self.digests
+        return digest
 
     @functools.cached_property
     def digests(self) -> list[str]:
         """Return for each lane the sha256 of everything that decides a verdict, to the bit."""
         if "_whole" in self.__dict__:  # together with its neighbours', at little extra cost
-            whole, start, stop = self.__dict__["_whole"]
-            return list(whole.digests[start:stop])
-        found = [""] * self.lanes
+            origin, start, stop = self.__dict__["_whole"]
+            return list(origin.digests[start:stop])
+        digests = [""] * self.lanes
         for lanes, alike in self.by_pattern():
             every = [bounds for option in alike.options for bounds in option.outputs]
             flagged = {id(b.flags): any_of_lane(b.flags) for b in every if b.flags is not None}
             contents = {id(a): lane_contents(a) for a in _decisive(alike.options)}
             heads: dict[bytes, Any] = {}
             columns = np.stack(list(flagged.values()), axis=1) if flagged else np.zeros((len(lanes), 0), bool)
-            for place, (lane, key) in enumerate(zip(lanes.tolist(), lane_contents(columns), strict=True)):
+            for row, (lane, key) in enumerate(zip(lanes.tolist(), lane_contents(columns), strict=True)):
                 if key not in heads:
                     flags = dict(zip(flagged, key, strict=True))
                     heads[key] = self._begun(alike.options, {i for i, there in flags.items() if not there})
                 begun, arrays = heads[key]
                 digest = begun.copy()
-                digest.update(b"".join([contents[a][place] for a in arrays]))
-                found[lane] = digest.hexdigest()
-        return found
+                digest.update(b"".join([contents[a][row] for a in arrays]))
+                digests[lane] = digest.hexdigest()
+        return digests
 
     def _begun(self, options: Sequence[Option], unset: set[int]) -> tuple[Any, list[int]]:
         """Return a digest of everything except arrays, and the ids of the arrays, without `unset` flags."""
@@ -306,11 +306,11 @@ class Expectation:
 
 def _decisive(options: Sequence[Option]) -> list[Array]:
     """Return the arrays that decide a verdict."""
-    found = []
+    arrays = []
     for option in options:
-        found += [array for bounds in option.outputs for array in bounds.decisive]
-        found += [array for check in option.checks for array in check.arrays]
-    return found
+        arrays += [array for bounds in option.outputs for array in bounds.decisive]
+        arrays += [array for check in option.checks for array in check.arrays]
+    return arrays
 
 
 def any_of_lane(elements: Array) -> Array:
@@ -323,8 +323,8 @@ class Batch:
     """Cases of one program that differ only in their data, and their expectations.
 
     `inputs` are the arrays of `program.leaves`, each of shape (lanes, *input). `clauses` are the ids of the clauses
-    that the cases test, such as `onnx/ReduceMean#mean`. `mended` is the id of the valid case that an invalid case was
-    made from.
+    that the cases test, such as `onnx/ReduceMean#mean`. `valid_variant` is the id of the valid case that an invalid
+    case was made from.
     """
 
     ids: Sequence[str]
@@ -332,7 +332,7 @@ class Batch:
     inputs: tuple[Array, ...]
     expectation: Expectation
     clauses: tuple[str, ...] = ()
-    mended: str | None = None
+    valid_variant: str | None = None
 
     @classmethod
     def of_case(
@@ -343,10 +343,10 @@ class Batch:
         expectation: Expectation,
         *,
         clauses: tuple[str, ...] = (),
-        mended: str | None = None,
+        valid_variant: str | None = None,
     ) -> Batch:
         """Return a batch of one case; its `inputs` have no lanes."""
-        return cls((text,), program, tuple(i[np.newaxis] for i in inputs), expectation, clauses, mended)
+        return cls((text,), program, tuple(i[np.newaxis] for i in inputs), expectation, clauses, valid_variant)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -356,18 +356,18 @@ class Batch:
         if (start, stop) == (0, len(self)):
             return self
         inputs = tuple(array[start:stop] for array in self.inputs)
-        found = replace(self, ids=self.ids[start:stop], inputs=inputs, expectation=self.expectation.part(start, stop))
+        batch = replace(self, ids=self.ids[start:stop], inputs=inputs, expectation=self.expectation.part(start, stop))
         if "digests" in self.__dict__:
-            found.__dict__["digests"] = self.digests[start:stop]
-        return found
+            batch.__dict__["digests"] = self.digests[start:stop]
+        return batch
 
     def case(self, lane: int) -> Batch:
         """Return one of the cases, with the part of the expectation that applies to it."""
         inputs = tuple(array[lane : lane + 1] for array in self.inputs)
-        found = replace(self, ids=(self.ids[lane],), inputs=inputs, expectation=self.expectation.case(lane))
+        batch = replace(self, ids=(self.ids[lane],), inputs=inputs, expectation=self.expectation.case(lane))
         if "digests" in self.__dict__:
-            found.__dict__["digests"] = [self.digests[lane]]
-        return found
+            batch.__dict__["digests"] = [self.digests[lane]]
+        return batch
 
     def cases(self) -> Iterator[Batch]:
         """Yield the cases one at a time."""
@@ -380,14 +380,14 @@ class Batch:
     @property
     def id(self) -> str:
         """Return the id of a single case; ValueError if there are several."""
-        (found,) = self.ids
-        return found
+        (id_,) = self.ids
+        return id_
 
     @property
     def digest(self) -> str:
         """Return the digest of a single case; ValueError if there are several."""
-        (found,) = self.digests
-        return found
+        (digest,) = self.digests
+        return digest
 
     @property
     def expectation_digest(self) -> str:
@@ -400,13 +400,13 @@ class Batch:
         begun = hashlib.sha256(self.program.key.encode())
         begun.update(repr([array.shape[1:] for array in self.inputs]).encode())  # the program already covers the types
         contents = [lane_contents(array) for array in self.inputs]
-        found = []
+        digests = []
         for lane in range(len(self)):
             digest = begun.copy()
             for rows in contents:
                 digest.update(rows[lane])
-            found.append(digest.hexdigest())
-        return found
+            digests.append(digest.hexdigest())
+        return digests
 
     @property
     def expectation_digests(self) -> list[str]:

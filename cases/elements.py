@@ -124,7 +124,7 @@ def element_types() -> dict[str, ElementType]:
     single, double = FloatFormat(24, -126, 127), FloatFormat(53, -1022, 1023)
     finite = FloatFormat(4, -6, 8, infinities=False, reserved=1)
     ocp4 = FloatFormat(2, 0, 2, infinities=False, nans=False)
-    found = [
+    types = [
         ElementType("float16", "float", 16, 10, FloatFormat(11, -14, 15)),
         ElementType("bfloat16", "float", 16, 16, FloatFormat(8, -126, 127)),
         ElementType("float32", "float", 32, 1, single),
@@ -153,7 +153,7 @@ def element_types() -> dict[str, ElementType]:
         ElementType("float6e2m3", "float", 6, 27, FloatFormat(4, 0, 2, infinities=False, nans=False)),
         ElementType("float6e3m2", "float", 6, 28, FloatFormat(3, -2, 4, infinities=False, nans=False)),
     ]
-    return {t.name: t for t in found}
+    return {t.name: t for t in types}
 
 
 def element_type(name: str) -> ElementType:
@@ -175,10 +175,10 @@ def _dtype(name: str) -> np.dtype[Any]:
 
         # ml_dtypes ends a name with the features that the format lacks; ONNX does not
         named = {"float8e8m0": "float8_e8m0fnu", "float4e2m1": "float4_e2m1fn"}
-        named |= {one: f"{one[:6]}_{one[6:]}fn" for one in ("float6e2m3", "float6e3m2")}
+        named |= {float6: f"{float6[:6]}_{float6[6:]}fn" for float6 in ("float6e2m3", "float6e3m2")}
         spelled = f"{name[:6]}_{name[6:]}" if name.startswith("float8") else name
-        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, named.get(name, spelled)))
-        return found
+        dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, named.get(name, spelled)))
+        return dtype
     return np.dtype(name)
 
 
@@ -200,17 +200,17 @@ def canonical(value: Any) -> Array:
     array: Array = value if type(value) is np.ndarray else np.asarray(value)
     if array.dtype.kind not in "OUST":
         return array
-    found = np.empty(array.size, object)
-    found[:] = [_text(one) for one in array.reshape(-1).tolist()]
-    return found.reshape(array.shape)
+    texts = np.empty(array.size, object)
+    texts[:] = [_text(entry) for entry in array.reshape(-1).tolist()]
+    return texts.reshape(array.shape)
 
 
-def _text(one: Any) -> str:
-    if isinstance(one, bytes):
-        return one.decode("utf-8", "surrogateescape")
-    if not isinstance(one, str):
-        raise TypeError(f"expected text, got {type(one).__name__}")
-    return str(one)
+def _text(entry: Any) -> str:
+    if isinstance(entry, bytes):
+        return entry.decode("utf-8", "surrogateescape")
+    if not isinstance(entry, str):
+        raise TypeError(f"expected text, got {type(entry).__name__}")
+    return str(entry)
 
 
 def _utf8(text: Any) -> bytes:
@@ -230,7 +230,7 @@ def content(array: Array) -> bytes:
     """
     element = element_types().get(type_of(array))
     if array.dtype.hasobject:
-        words = [_utf8(one) for one in array.reshape(-1).tolist()]
+        words = [_utf8(text) for text in array.reshape(-1).tolist()]
         return b"".join(len(word).to_bytes(4, "little") + word for word in words)
     if element is not None and element.is_packed:
         return _packed(array, element.bits)
@@ -242,9 +242,9 @@ def lane_contents(array: Array) -> list[bytes]:
     element = element_types().get(type_of(array))
     if array.dtype.hasobject or (element is not None and element.is_packed):
         return [content(np.asarray(array[lane, ...])) for lane in range(len(array))]
-    whole = memoryview(content(array))
-    width = len(whole) // max(1, len(array))
-    return [bytes(whole[lane * width : (lane + 1) * width]) for lane in range(len(array))]
+    view = memoryview(content(array))
+    width = len(view) // max(1, len(array))
+    return [bytes(view[lane * width : (lane + 1) * width]) for lane in range(len(array))]
 
 
 def from_content(name: str, shape: Sequence[int], held: bytes) -> Array:
@@ -266,15 +266,15 @@ def from_content(name: str, shape: Sequence[int], held: bytes) -> Array:
 
 
 def _split(held: bytes, count: int) -> list[bytes]:
-    found: list[bytes] = []
+    texts: list[bytes] = []
     at = 0
-    while at < len(held) and len(found) < count:
+    while at < len(held) and len(texts) < count:
         end = at + 4 + int.from_bytes(held[at : at + 4], "little")
-        found.append(held[at + 4 : end])
+        texts.append(held[at + 4 : end])
         at = end
-    if at != len(held) or len(found) != count:
+    if at != len(held) or len(texts) != count:
         raise ValueError(f"{len(held):,} bytes that are not {count:,} strings, each after its length")
-    return found
+    return texts
 
 
 def _strings(words: Iterable[bytes], shape: Sequence[int]) -> Array:
@@ -301,8 +301,8 @@ def bits_of(array: Array) -> Array:
     if element.kind in ("string", "complex"):
         raise TypeError(f"elements of {element.name} have no bits of their own")
     plain = np.ascontiguousarray(array).reshape(array.shape)
-    found: Array = plain.view(f"u{array.itemsize}")
-    return found & ((1 << element.bits) - 1) if element.is_packed else found
+    bits: Array = plain.view(f"u{array.itemsize}")
+    return bits & ((1 << element.bits) - 1) if element.is_packed else bits
 
 
 def from_bits(name: str, bits: Array) -> Array:
@@ -344,31 +344,31 @@ def to_json(array: Array) -> list[Any]:
     """
     flat = array.reshape(-1)
     if flat.dtype.kind == "c":
-        return [[_json_float(one.real), _json_float(one.imag)] for one in flat.tolist()]
+        return [[_json_float(number.real), _json_float(number.imag)] for number in flat.tolist()]
     plain = comparable(flat).tolist()
-    return [_json_float(one) for one in plain] if plain and isinstance(plain[0], float) else plain
+    return [_json_float(number) for number in plain] if plain and isinstance(plain[0], float) else plain
 
 
-def _json_float(one: float) -> float | str:
-    return one if math.isfinite(one) else str(one)
+def _json_float(number: float) -> float | str:
+    return number if math.isfinite(number) else str(number)
 
 
 def from_json(name: str, shape: Sequence[int], values: Sequence[Any]) -> Array:
     """Return the array of type `name` that `to_json` wrote; ValueError or TypeError for other lists."""
     element = element_type(name)
     if element.kind == "string":
-        return _strings((_utf8(one) for one in values), shape)
+        return _strings((_utf8(entry) for entry in values), shape)
     if element.kind == "complex":
-        parts = np.array([[float(one) for one in pair] for pair in values], np.float64).reshape(-1, 2)
+        parts = np.array([[float(entry) for entry in pair] for pair in values], np.float64).reshape(-1, 2)
         return parts.view(np.complex128).astype(element.dtype).reshape(shape)
     if element.kind == "float":
-        return np.array([float(one) for one in values], np.float64).astype(element.dtype).reshape(shape)
-    whole = np.array(values, object if element.bits == 64 else np.int64)
-    if any(not isinstance(one, int) for one in values):
+        return np.array([float(entry) for entry in values], np.float64).astype(element.dtype).reshape(shape)
+    integers = np.array(values, object if element.bits == 64 else np.int64)
+    if any(not isinstance(entry, int) for entry in values):
         raise TypeError(f"expected whole numbers of type {name}")
-    if element.is_integer and any(not element.smallest <= one <= element.largest for one in values):
+    if element.is_integer and any(not element.smallest <= entry <= element.largest for entry in values):
         raise ValueError(f"not in the range of {name}")
-    return whole.astype(element.dtype).reshape(shape)
+    return integers.astype(element.dtype).reshape(shape)
 
 
 def tensor_proto(array: Array, name: str = "") -> TensorProto:
@@ -377,7 +377,7 @@ def tensor_proto(array: Array, name: str = "") -> TensorProto:
 
     number, dims = element_type(type_of(array)).onnx, array.shape
     if array.dtype.hasobject:
-        words = [_utf8(one) for one in array.reshape(-1).tolist()]
+        words = [_utf8(text) for text in array.reshape(-1).tolist()]
         return TensorProto(name=name, data_type=number, dims=dims, string_data=words)
     return TensorProto(name=name, data_type=number, dims=dims, raw_data=content(array))
 
@@ -415,16 +415,16 @@ def _from_fields(tensor: TensorProto, element: ElementType, count: int) -> Array
         field, number = "uint64_data", "uint64"
     elif element.name == "int64":
         field, number = "int64_data", "int64"
-    found: Array = np.array(getattr(tensor, field), number)
+    numbers: Array = np.array(getattr(tensor, field), number)
     if element.bits in (2, 4):  # a number holds as many elements as a byte
-        return from_content(element.name, (count,), found.astype(np.uint8).tobytes())
+        return from_content(element.name, (count,), numbers.astype(np.uint8).tobytes())
     if element.kind == "complex":
-        found = found.view(element.dtype) if len(found) == 2 * count else found[:0]
-    if len(found) != count:
-        raise ValueError(f"{len(found):,} numbers in {field}; expected {count:,} of {element.name}")
+        numbers = numbers.view(element.dtype) if len(numbers) == 2 * count else numbers[:0]
+    if len(numbers) != count:
+        raise ValueError(f"{len(numbers):,} numbers in {field}; expected {count:,} of {element.name}")
     if element.kind == "float" and field == "int32_data":
-        return from_bits(element.name, found.astype(f"u{element.dtype.itemsize}"))
-    return found.astype(element.dtype, copy=False)
+        return from_bits(element.name, numbers.astype(f"u{element.dtype.itemsize}"))
+    return numbers.astype(element.dtype, copy=False)
 
 
 Flushed: TypeAlias = Literal["input", "output"]

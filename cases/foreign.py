@@ -121,28 +121,28 @@ class ForeignCases:
     @property
     def left_out(self) -> Mapping[str, str]:
         """Return the data sets that cannot be cases, each with the reason."""
-        return self._found.left_out
+        return self._scan.left_out
 
     @functools.cached_property
     def digest(self) -> str:
         """Return the sha256 of the names and contents of all files that the cases come from."""
-        whole = hashlib.sha256()
-        for one in self._found.cases.values():
-            told = [one.tolerances] if one.tolerances in self._sizes else []
-            for path in (one.model, *told, *one.inputs, *one.outputs):
+        digest = hashlib.sha256()
+        for data_set in self._scan.cases.values():
+            tolerances = [data_set.tolerances] if data_set.tolerances in self._sizes else []
+            for path in (data_set.model, *tolerances, *data_set.inputs, *data_set.outputs):
                 content = hashlib.sha256(self._files.read(path, LARGEST_MODEL)).hexdigest()
-                whole.update(f"{path}\n{content}\n".encode())
-        return whole.hexdigest()
+                digest.update(f"{path}\n{content}\n".encode())
+        return digest.hexdigest()
 
     def ids(self) -> tuple[str, ...]:
         """Return the ids of all cases, in the order of their paths."""
-        return tuple(self._found.cases)
+        return tuple(self._scan.cases)
 
     def case(self, text: str, /) -> Batch:
         """Return one case by its id. Raises CaseIdError."""
         known = self._known(text)
         if known is None:
-            raise CaseIdError(f"{self.path}: has no case {text!r}{did_you_mean(text, self._found.cases)}")
+            raise CaseIdError(f"{self.path}: has no case {text!r}{did_you_mean(text, self._scan.cases)}")
         case = self._case(known)
         if case.id != text:
             raise CaseIdError(f"{self.path}: {known.path} is {case.id} now, not {text}")
@@ -163,46 +163,48 @@ class ForeignCases:
     @functools.cached_property
     def _data_sets(self) -> tuple[_DataSet, ...]:
         """Return all data sets that have a model, in the order of their paths."""
-        found: dict[tuple[str, str], dict[str, dict[int, str]]] = {}
+        files: dict[tuple[str, str], dict[str, dict[int, str]]] = {}
         for path in self._sizes:
             if match := _DATA_SET.fullmatch(path):
-                kinds = found.setdefault((match["folder"] or "", match["set"]), {"input": {}, "output": {}})
+                kinds = files.setdefault((match["folder"] or "", match["set"]), {"input": {}, "output": {}})
                 kinds[match["kind"]][int(match["place"])] = path
         made = [
             _DataSet(folder, name, *(tuple(kinds[k][i] for i in sorted(kinds[k])) for k in ("input", "output")))
-            for (folder, name), kinds in sorted(found.items(), key=lambda one: (one[0][0], _number(one[0][1])))
+            for (folder, name), kinds in sorted(
+                files.items(), key=lambda data_set: (data_set[0][0], _number(data_set[0][1]))
+            )
         ]
-        return tuple(one for one in made if one.model in self._sizes)
+        return tuple(data_set for data_set in made if data_set.model in self._sizes)
 
     @functools.cached_property
-    def _found(self) -> _Found:
-        found = _Found()
-        for one in self._data_sets:
+    def _scan(self) -> _Scan:
+        scan = _Scan()
+        for data_set in self._data_sets:
             try:
-                text = self._case(one).id
+                text = self._case(data_set).id
             except (_LeftOut, CorpusError) as why:
-                found.left_out[one.path] = str(why).removeprefix(f"{self._files.name}: ")
+                scan.left_out[data_set.path] = str(why).removeprefix(f"{self._files.name}: ")
                 continue
-            if text in found.cases:
-                found.left_out[one.path] = f"has the same id as {found.cases[text].path}"
+            if text in scan.cases:
+                scan.left_out[data_set.path] = f"has the same id as {scan.cases[text].path}"
             else:
-                found.cases[text] = one
-        if not found.cases:
-            first = next((f": {path}: {why}" for path, why in found.left_out.items()), "")
+                scan.cases[text] = data_set
+        if not scan.cases:
+            first = next((f": {path}: {why}" for path, why in scan.left_out.items()), "")
             expected = f"expected a corpus, or folders with {MODEL} and test_data_set_0/input_0.pb, output_0.pb"
             raise CorpusError(f"{self.path}: has no cases{first}; {expected}")
-        return found
+        return scan
 
     def _known(self, text: str) -> _DataSet | None:
         """Return the data set of an id; a worker reads only the files of its own cases."""
         if "_found" in self.__dict__:
-            return self._found.cases.get(text)
+            return self._scan.cases.get(text)
         parts = parse_id(text)
         return self._by_name.get((parts.setting("from") or "", parts.fill))
 
     @functools.cached_property
     def _by_name(self) -> dict[tuple[str, str], _DataSet]:
-        return {(_safe(one.folder), one.name): one for one in reversed(self._data_sets)}
+        return {(_safe(data_set.folder), data_set.name): data_set for data_set in reversed(self._data_sets)}
 
     @functools.cached_property
     def _recent_model(self) -> dict[str, tuple[bytes, Any]]:
@@ -219,11 +221,11 @@ class ForeignCases:
 
     def stored(self) -> Iterator[tuple[str, StoredCase | str]]:
         """Yield every data set by its path, as read from its files, or the reason why it cannot be a case."""
-        for one in self._data_sets:
+        for data_set in self._data_sets:
             try:
-                yield one.path, self._stored(one)
+                yield data_set.path, self._stored(data_set)
             except (_LeftOut, CorpusError) as why:
-                yield one.path, str(why).removeprefix(f"{self._files.name}: ")
+                yield data_set.path, str(why).removeprefix(f"{self._files.name}: ")
 
     def expectation(self, path: str, stored: StoredCase) -> Expectation:
         """Return the expectation of the data set at a path: its outputs, within its tolerances. Raises CorpusError."""
@@ -236,39 +238,39 @@ class ForeignCases:
         structure = () if stored.program.is_plain else tuple(value.structure.outline for value in stored.outputs)
         return Expectation((Option((), bounds, structure=structure),), tuple(map(type_of, outputs)))
 
-    def _stored(self, one: _DataSet) -> StoredCase:
-        content, model = self._model(one.model)
-        if not one.outputs:
+    def _stored(self, data_set: _DataSet) -> StoredCase:
+        content, model = self._model(data_set.model)
+        if not data_set.outputs:
             raise _LeftOut("has no output_0.pb")
         if _refers_elsewhere(model):
             raise _LeftOut("its weights are in another file")
         if any(isinstance(name, bytes) for name in _names(model)):  # protobuf's message for invalid UTF-8
             raise _LeftOut("a name in its model is not text")
         graph = model.graph
-        fed = _fed(graph, len(one.inputs))
-        if len(fed) != len(one.inputs) or len(graph.output) != len(one.outputs):
+        fed = _fed(graph, len(data_set.inputs))
+        if len(fed) != len(data_set.inputs) or len(graph.output) != len(data_set.outputs):
             raise _LeftOut("its number of inputs or outputs differs from its model")
-        given = [self._value(path, port) for path, port in zip(one.inputs, fed, strict=True)]
-        wanted = [self._value(path, port) for path, port in zip(one.outputs, graph.output, strict=True)]
+        given = [self._value(path, port) for path, port in zip(data_set.inputs, fed, strict=True)]
+        wanted = [self._value(path, port) for path, port in zip(data_set.outputs, graph.output, strict=True)]
         program = _program(content, model, given, wanted)
         inputs = [array for value in given for array in value.arrays]
         shapes = tuple(array.shape for array in inputs)
-        settings = (("from", _safe(one.folder)),)
-        case_id = CaseId(str(program.operator), _types(inputs), shapes, settings, one.name)
+        settings = (("from", _safe(data_set.folder)),)
+        case_id = CaseId(str(program.operator), _types(inputs), shapes, settings, data_set.name)
         return StoredCase(str(case_id), program, model, tuple(given), tuple(wanted))
 
-    def _case(self, one: _DataSet) -> Batch:
-        stored = self._stored(one)
+    def _case(self, data_set: _DataSet) -> Batch:
+        stored = self._stored(data_set)
         inputs = [array for value in stored.inputs for array in value.arrays]
-        return Batch.of_case(stored.id, stored.program, inputs, self.expectation(one.path, stored))
+        return Batch.of_case(stored.id, stored.program, inputs, self.expectation(data_set.path, stored))
 
     def _tolerances(self, path: str) -> Tolerances:
         """Return the tolerances in a model's `data.json`, read as ONNX's loader reads them."""
         if path not in self._sizes:
             return Tolerances()
-        told = read_json(self._files.read(path, LARGEST_JSON), f"{self._files.name}: {path}")
+        tolerances = read_json(self._files.read(path, LARGEST_JSON), f"{self._files.name}: {path}")
         try:
-            return Tolerances(told.get("rtol", RELATIVE), told.get("atol", ABSOLUTE))
+            return Tolerances(tolerances.get("rtol", RELATIVE), tolerances.get("atol", ABSOLUTE))
         except ValueError as error:
             raise _LeftOut(f"its {TOLERANCES}: {error}") from None
 
@@ -286,7 +288,7 @@ class ForeignCases:
 
 
 @dataclass
-class _Found:
+class _Scan:
     cases: dict[str, _DataSet] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
 
@@ -318,33 +320,33 @@ def _refers_elsewhere(message: Any) -> bool:
 
 def _names(model: Any) -> Iterator[str | bytes]:
     """Yield the names of a model that ids and messages contain."""
-    yield from (one.domain for one in model.opset_import)
+    yield from (opset.domain for opset in model.opset_import)
     for node in model.graph.node:
         yield from (node.op_type, node.domain)
     for value in (*model.graph.input, *model.graph.output, *model.graph.initializer):
         yield value.name
 
 
-def _type_of(told: Any) -> str | None:
+def _type_of(type_proto: Any) -> str | None:
     """Return an ONNX type as an expression, None for a tensor; ValueError for types that cases cannot have."""
-    match told.WhichOneof("value"):
+    match type_proto.WhichOneof("value"):
         case "sequence_type":
-            return f"seq({_element_of(told.sequence_type.elem_type)})"
+            return f"seq({_element_of(type_proto.sequence_type.elem_type)})"
         case "optional_type":
-            return f"optional({_element_of(told.optional_type.elem_type)})"
+            return f"optional({_element_of(type_proto.optional_type.elem_type)})"
         case "map_type":
-            key = numbered(told.map_type.key_type)
-            return str(parse_type(f"map({key and key.name},{_element_of(told.map_type.value_type)})"))
+            key = numbered(type_proto.map_type.key_type)
+            return str(parse_type(f"map({key and key.name},{_element_of(type_proto.map_type.value_type)})"))
         case "tensor_type" | None:
             return None
         case other:
             raise ValueError(f"of a type that cases cannot have: {other}")
 
 
-def _element_of(told: Any) -> str:
-    if inner := _type_of(told):
+def _element_of(type_proto: Any) -> str:
+    if inner := _type_of(type_proto):
         return inner
-    known = numbered(told.tensor_type.elem_type)
+    known = numbered(type_proto.tensor_type.elem_type)
     if known is None:
         raise ValueError("of a type that cases cannot have")
     return known.name
@@ -353,8 +355,8 @@ def _element_of(told: Any) -> str:
 def _fed(graph: Any, count: int) -> list[Any]:
     """Return the graph inputs that a run is given: before IR version 4 an initializer is an input with a default."""
     initialized = {tensor.name for tensor in graph.initializer}
-    found = [value for value in graph.input if value.name not in initialized]
-    return found if len(found) == count else list(graph.input)[:count]
+    inputs = [value for value in graph.input if value.name not in initialized]
+    return inputs if len(inputs) == count else list(graph.input)[:count]
 
 
 def _program(content: bytes, model: Any, given: Sequence[StoredValue], wanted: Sequence[StoredValue]) -> ModelProgram:
@@ -373,7 +375,7 @@ def _operator(model: Any) -> tuple[OperatorVersion, int]:
     """Return the operator version of a model's only node, or `model` with the opset; and the opset of its domain."""
     from onnx import defs  # noqa: PLC0415
 
-    opsets = {_domain(one.domain): int(one.version) for one in model.opset_import}
+    opsets = {_domain(entry.domain): int(entry.version) for entry in model.opset_import}
     nodes = model.graph.node
     if len(nodes) != 1:
         return OperatorVersion("onnx", _MODEL_NAME, opsets.get("", 0)), opsets.get("", 0)
@@ -405,8 +407,8 @@ class Tolerances:
     absolute: float = ABSOLUTE
 
     def __post_init__(self) -> None:
-        for one, below in ((self.relative, 1.0), (self.absolute, math.inf)):
-            if type(one) not in (int, float) or not 0 <= one < below:
+        for tolerance, below in ((self.relative, 1.0), (self.absolute, math.inf)):
+            if type(tolerance) not in (int, float) or not 0 <= tolerance < below:
                 raise ValueError(f"expected 0 <= rtol < 1 and 0 <= atol; read {self.relative!r} and {self.absolute!r}")
 
     def bounds(self, array: Array) -> Bounds:

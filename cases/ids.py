@@ -79,7 +79,7 @@ def part_size(part: Part) -> int:
     """Return the number of elements of an input, from its part of the id."""
     if isinstance(part, Structure):
         dense = part.dims is not None and part.kind == "tensor"
-        return part.count + sum(map(part_size, part.items)) + (math.prod(_whole(part.dims)) if dense else 0)
+        return part.count + sum(map(part_size, part.items)) + (math.prod(_static_dims(part.dims)) if dense else 0)
     return 0 if part is None else math.prod(part)
 
 
@@ -97,10 +97,10 @@ def parse_id(text: str) -> CaseId:
     settings = _parse_settings(parts[4], text)
     edge = parts[6] if len(parts) == 7 else None
     types = tuple(_type_of(word, text) for word in words)
-    found = CaseId("/".join(parts[:2]), types, _parse_shapes(parts[3], text), settings, parts[5], edge)
-    if str(found) != text:  # each content has exactly one id
-        raise CaseIdError(f"{text!r} is not a case id: it is written {str(found)!r}")
-    return found
+    case = CaseId("/".join(parts[:2]), types, _parse_shapes(parts[3], text), settings, parts[5], edge)
+    if str(case) != text:  # each content has exactly one id
+        raise CaseIdError(f"{text!r} is not a case id: it is written {str(case)!r}")
+    return case
 
 
 def operator_version_of(case_id: str) -> str:
@@ -145,48 +145,48 @@ def print_shape(shape: Part) -> str:
         case "map":
             return f"map:{shape.count}"
         case "sparse":
-            return f"sparse:{print_shape(_whole(shape.dims))}+{shape.count}"
+            return f"sparse:{print_shape(_static_dims(shape.dims))}+{shape.count}"
         case "tensor":
-            return print_shape(_whole(shape.dims))
+            return print_shape(_static_dims(shape.dims))
     kind = "seq" if shape.kind == "sequence" else shape.kind
     return f"{kind}:{'+'.join(map(print_shape, shape.items)) or 'none'}"
 
 
-def _whole(dims: tuple[int | str, ...] | None) -> Shape:
+def _static_dims(dims: tuple[int | str, ...] | None) -> Shape:
     return tuple(int(d) for d in dims or ())
 
 
-def _parse_shapes(text: str, whole: str) -> tuple[Part, ...]:
+def _parse_shapes(text: str, case: str) -> tuple[Part, ...]:
     if text == "none":
         return ()
     shapes: list[Part] = []
     for word in text.split(","):
         run = _RUN.fullmatch(word)
-        shapes += [None] if word == "_" else [_parse_shape(run[2] if run else word, whole)] * int(run[1] if run else 1)
+        shapes += [None] if word == "_" else [_parse_shape(run[2] if run else word, case)] * int(run[1] if run else 1)
         if len(shapes) > _TOO_MANY_INPUTS:
-            raise CaseIdError(f"{whole!r} is not a case id: more than {_TOO_MANY_INPUTS} inputs")
+            raise CaseIdError(f"{case!r} is not a case id: more than {_TOO_MANY_INPUTS} inputs")
     return tuple(shapes)
 
 
-def _parse_shape(word: str, whole: str) -> Shape | Structure:
+def _parse_shape(word: str, case: str) -> Shape | Structure:
     kind, _, rest = word.partition(":")
     if kind == "seq":
-        return Structure("sequence", items=() if rest == "none" else tuple(_item(p, whole) for p in rest.split("+")))
+        return Structure("sequence", items=() if rest == "none" else tuple(_item(p, case) for p in rest.split("+")))
     if kind == "optional" and rest:
-        return Structure("optional", items=() if rest == "none" else (_item(rest, whole),))
+        return Structure("optional", items=() if rest == "none" else (_item(rest, case),))
     if kind == "map" and _COUNT.fullmatch(rest):
         return Structure("map", count=int(rest))
     dims, _, number = rest.partition("+")
     if kind == "sparse" and _COUNT.fullmatch(number):
-        return Structure("sparse", _item(dims, whole).dims, count=int(number))
+        return Structure("sparse", _item(dims, case).dims, count=int(number))
     if not _SHAPE.fullmatch(word):
-        raise CaseIdError(f"{whole!r} is not a case id: {word!r} is not a shape; expected 3x2, scalar, 40*3x2, _, none")
+        raise CaseIdError(f"{case!r} is not a case id: {word!r} is not a shape; expected 3x2, scalar, 40*3x2, _, none")
     return () if word == "scalar" else tuple(int(d) for d in word.split("x"))
 
 
-def _item(word: str, whole: str) -> Structure:
-    found = _parse_shape(word, whole)
-    return tensor(*found) if isinstance(found, tuple) else found
+def _item(word: str, case: str) -> Structure:
+    item = _parse_shape(word, case)
+    return tensor(*item) if isinstance(item, tuple) else item
 
 
 def _type_word(name: str) -> str:
@@ -194,7 +194,7 @@ def _type_word(name: str) -> str:
     return re.sub(r"[(,]\s*", ".", name).replace(")", "")
 
 
-def _type_of(word: str, whole: str) -> str:
+def _type_of(word: str, case: str) -> str:
     """Return the type that `_type_word` wrote; a plain name is unchanged."""
     head, *rest = word.split(".")
     try:
@@ -202,25 +202,25 @@ def _type_of(word: str, whole: str) -> str:
             case "map", [key, element]:
                 return str(parse_type(f"map({key},{element})"))
             case (("seq" | "optional" | "sparse"), [_, *_]):
-                return str(parse_type(f"{head}({_type_of('.'.join(rest), whole)})"))
+                return str(parse_type(f"{head}({_type_of('.'.join(rest), case)})"))
             case _, []:
                 return head
     except ValueError:
         pass
-    raise CaseIdError(f"{whole!r} is not a case id: {word!r} is not a type; expected float32, seq.float32 or the like")
+    raise CaseIdError(f"{case!r} is not a case id: {word!r} is not a type; expected float32, seq.float32 or the like")
 
 
-def _parse_settings(text: str, whole: str) -> tuple[tuple[str, str], ...]:
+def _parse_settings(text: str, case: str) -> tuple[tuple[str, str], ...]:
     if text == "-":
         return ()
     settings = []
     for part in text.split(";"):
         match = _SETTING.fullmatch(part)
         if not match:
-            raise CaseIdError(f"{whole!r} is not a case id: {part!r} is not a setting; expected name=value, - for none")
+            raise CaseIdError(f"{case!r} is not a case id: {part!r} is not a setting; expected name=value, - for none")
         settings.append((match[1], match[2]))
     if settings != sorted(dict(settings).items()):
-        raise CaseIdError(f"{whole!r} is not a case id: each setting appears once, sorted by name")
+        raise CaseIdError(f"{case!r} is not a case id: each setting appears once, sorted by name")
     return tuple(settings)
 
 
@@ -252,8 +252,8 @@ class Glob:
     @property
     def operator_version(self) -> str | None:
         """Return the one operator version that the glob can match, None if that part has a wildcard."""
-        found = operator_version_of(self.text)
-        return found if "/" in found and len(found) <= len(self._literal) else None
+        operator_version = operator_version_of(self.text)
+        return operator_version if "/" in operator_version and len(operator_version) <= len(self._literal) else None
 
     def matches(self, case_id: str) -> bool:
         """Return whether the glob matches this case."""

@@ -47,7 +47,7 @@ class Lock:
         return hashlib.sha256("".join(self._lines()).encode()).hexdigest()
 
     def _lines(self) -> Iterator[str]:
-        return (f"{one.case} {one.expectation} {one.id}\n" for one in self.cases)
+        return (f"{case.case} {case.expectation} {case.id}\n" for case in self.cases)
 
     def to_text(self) -> str:
         """Return the content of the lock's file."""
@@ -64,8 +64,8 @@ class Lock:
 
 def lock_of(operator: str, suite: str, cases: Iterable[CaseDigests]) -> Lock:
     """Return the lock of an operator version, with shortened digests."""
-    short = (CaseDigests(one.id, one.case[:SHORT], one.expectation[:SHORT]) for one in cases)
-    return Lock(operator, suite, tuple(sorted(short, key=lambda one: one.id)))
+    short = (CaseDigests(case.id, case.case[:SHORT], case.expectation[:SHORT]) for case in cases)
+    return Lock(operator, suite, tuple(sorted(short, key=lambda case: case.id)))
 
 
 def _head(file: Path, line: str) -> tuple[str, int, str, str]:
@@ -85,10 +85,10 @@ def read_lock(file: Path) -> Lock:
     operator, count, suite, digest = _head(file, lines[0] if lines else "")
     cases = []
     for number, line in enumerate(lines[1:], 2):
-        found = _LINE.fullmatch(line)
-        if found is None:
+        match = _LINE.fullmatch(line)
+        if match is None:
             raise LockError(f"{file}:{number}: expected two digests of {SHORT} characters and a case id; read {line!r}")
-        cases.append(CaseDigests(found[3], found[1], found[2]))
+        cases.append(CaseDigests(match[3], match[1], match[2]))
     lock = Lock(operator, suite, tuple(cases))
     if lock.digest != digest or len(cases) != count:
         raise LockError(f"{file}: does not match its own digest; restore it from git, or run `opconform dev lock`")
@@ -152,8 +152,8 @@ class Difference:
 
 def difference(old: Iterable[CaseDigests], new: Iterable[CaseDigests]) -> Difference:
     """Return the difference between two sets of cases; shortened digests are compared up to the shorter length."""
-    before, after = ({one.id: one for one in cases} for cases in (old, new))
-    both = [(before[text], one) for text, one in after.items() if text in before]
+    before, after = ({digests.id: digests for digests in cases} for cases in (old, new))
+    both = [(before[text], digests) for text, digests in after.items() if text in before]
     changed = tuple(b.id for a, b in both if not _same(a.case, b.case))
     expected = tuple(b.id for a, b in both if _same(a.case, b.case) and not _same(a.expectation, b.expectation))
     known = operators_of(before)
@@ -162,13 +162,13 @@ def difference(old: Iterable[CaseDigests], new: Iterable[CaseDigests]) -> Differ
         tuple(text for text in before if text not in after),
         changed,
         expected,
-        tuple(one for one in operators_of(after) if one not in known),
+        tuple(operator for operator in operators_of(after) if operator not in known),
     )
 
 
-def _same(one: str, other: str) -> bool:
-    length = min(len(one), len(other))
-    return one[:length] == other[:length]
+def _same(digest: str, other: str) -> bool:
+    length = min(len(digest), len(other))
+    return digest[:length] == other[:length]
 
 
 def operators_of(ids: Iterable[str]) -> dict[str, None]:
@@ -196,8 +196,8 @@ def is_at_least(version: str, least: str) -> bool:
 
 def latest_release(changes: str) -> str | None:
     """Return the newest version with a heading in a list of changes, or None if nothing was released."""
-    found = re.search(r"(?m)^## \[?(\d+\.\d+\.\d+)\]?", changes)
-    return found[1] if found else None
+    match = re.search(r"(?m)^## \[?(\d+\.\d+\.\d+)\]?", changes)
+    return match[1] if match else None
 
 
 def unexplained(changes: str, suite: str, broken: Sequence[str]) -> list[str]:
@@ -207,7 +207,7 @@ def unexplained(changes: str, suite: str, broken: Sequence[str]) -> list[str]:
     operator.
     """
     words = {word for line in _section(changes, suite) for word in re.findall(r"[\w./-]*\w", line)}
-    return [one for one in operators_of(broken) if not words & {one, one.rpartition("-")[0]}]
+    return [operator for operator in operators_of(broken) if not words & {operator, operator.rpartition("-")[0]}]
 
 
 def _section(changes: str, suite: str) -> Iterator[str]:
@@ -222,7 +222,7 @@ def _section(changes: str, suite: str) -> Iterator[str]:
 
 def by_operator(cases: Iterable[CaseDigests]) -> Mapping[str, list[CaseDigests]]:
     """Return cases by operator version."""
-    found: dict[str, list[CaseDigests]] = {}
-    for one in cases:
-        found.setdefault(operator_version_of(one.id), []).append(one)
-    return found
+    groups: dict[str, list[CaseDigests]] = {}
+    for case in cases:
+        groups.setdefault(operator_version_of(case.id), []).append(case)
+    return groups

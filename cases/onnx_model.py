@@ -119,7 +119,7 @@ def _serialized(program: Program, shapes: OutputShapes) -> bytes:
 
 
 def _fixed(program: Program) -> OutputShapes:
-    return tuple(one.shape for one in program.answers)
+    return tuple(output.shape for output in program.answers)
 
 
 def feed_names(program: Program) -> tuple[str, ...]:
@@ -167,22 +167,22 @@ def _opsets(program: Program, opset: int) -> dict[str, int]:
 
     If a body names no version, its domain gets the first opset that came with the program's IR version.
     """
-    found, ir = {program.operator.domain: opset}, ir_version(program.operator.domain, opset)
+    opsets, ir = {program.operator.domain: opset}, ir_version(program.operator.domain, opset)
     outer = program.around.nodes if program.around else ()
     for node in (*outer, *_inner_nodes(program.attributes)):
         domain = node.operator.domain
         if domain != program.operator.domain:
             named = node.operator.version
             usual = _RELEASED.get(domain, (ir,)).index(ir) + 1 if named == NO_VERSION else int(named)
-            found[domain] = max(found.get(domain, 1), usual)
-    return found
+            opsets[domain] = max(opsets.get(domain, 1), usual)
+    return opsets
 
 
 def _inner_nodes(attributes: Iterable[Attribute]) -> Iterator[Node]:
     for attribute in attributes:
-        for one in attribute.value if isinstance(attribute.value, tuple) else (attribute.value,):
-            if isinstance(one, Body):
-                for node in one.nodes:
+        for value in attribute.value if isinstance(attribute.value, tuple) else (attribute.value,):
+            if isinstance(value, Body):
+                for node in value.nodes:
                     yield node
                     yield from _inner_nodes(node.attributes)
 
@@ -270,8 +270,8 @@ def _common_dims(structure: Structure) -> Dims | None:
     """Return the dimensions that all tensors of a value share, None if they differ or there are none."""
     if not structure.items:
         return structure.dims
-    found = {_common_dims(item) for item in structure.items}
-    return found.pop() if len(found) == 1 else None
+    dims = {_common_dims(item) for item in structure.items}
+    return dims.pop() if len(dims) == 1 else None
 
 
 def _value(name: str, type_: str, dims: Dims | None) -> ValueInfoProto:
@@ -284,24 +284,24 @@ def _type_of(type_: str, dims: Dims | None) -> TypeProto:
 
 
 def _type(expression: TypeExpression, dims: Dims | None) -> TypeProto:
-    found = TypeProto()
+    proto = TypeProto()
     match expression:
         case TypeExpression(kind="sequence", of=TypeExpression() as held):
-            found.sequence_type.elem_type.CopyFrom(_type(held, dims))
+            proto.sequence_type.elem_type.CopyFrom(_type(held, dims))
         case TypeExpression(kind="optional", of=TypeExpression() as held):
-            found.optional_type.elem_type.CopyFrom(_type(held, dims))
+            proto.optional_type.elem_type.CopyFrom(_type(held, dims))
         case TypeExpression(kind="map"):
-            found.map_type.key_type = element_type(expression.key).onnx
-            found.map_type.value_type.CopyFrom(_type(TypeExpression("tensor", expression.element), None))
+            proto.map_type.key_type = element_type(expression.key).onnx
+            proto.map_type.value_type.CopyFrom(_type(TypeExpression("tensor", expression.element), None))
         case _:
-            tensor = found.tensor_type if expression.kind == "tensor" else found.sparse_tensor_type
+            tensor = proto.tensor_type if expression.kind == "tensor" else proto.sparse_tensor_type
             tensor.elem_type = element_type(expression.element).onnx
             if dims is not None:
                 # Set even if empty: no shape means any rank, an empty shape means rank 0.
                 tensor.shape.SetInParent()
                 for size in dims:
                     tensor.shape.dim.add(**{"dim_param" if isinstance(size, str) else "dim_value": size})
-    return found
+    return proto
 
 
 def _fresh_dims(output: Output, taken: Iterable[int | str]) -> Dims | None:

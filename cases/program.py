@@ -115,7 +115,7 @@ class Structure:
     @property
     def outline(self) -> Structure:
         """Return the structure without dimensions, which is compared before shapes are."""
-        return replace(self, dims=None, items=tuple(one.outline for one in self.items))
+        return replace(self, dims=None, items=tuple(item.outline for item in self.items))
 
     def __str__(self) -> str:
         match self.kind:
@@ -226,18 +226,18 @@ def _flatten(expression: TypeExpression | None, value: Any, arrays: list[Array],
     if isinstance(value, dict):
         keys = sorted(value)
         names = (expression.key, expression.element) if expression is not None and expression.key else ("", "")
-        arrays += [_column(n, one) for n, one in zip(names, (keys, [value[k] for k in keys]), strict=True)]
+        arrays += [_column(n, entry) for n, entry in zip(names, (keys, [value[k] for k in keys]), strict=True)]
         return Structure("map", count=len(keys))
     if isinstance(value, (list, tuple)) and not (expression is not None and expression.kind == "tensor"):
         inner = held if expression is not None and expression.kind == "sequence" else None
-        return Structure("sequence", items=tuple(_flatten(inner, one, arrays, depth - 1) for one in value))
+        return Structure("sequence", items=tuple(_flatten(inner, entry, arrays, depth - 1) for entry in value))
     arrays.append(canonical(value))
     return Structure("tensor")
 
 
 def _column(name: str, entries: Sequence[Any]) -> Array:
     """Return a map's keys or values: numbers and strings get the type's dtype, an array keeps its own."""
-    if any(isinstance(one, np.ndarray | np.generic) for one in entries) or not name:
+    if any(isinstance(entry, np.ndarray | np.generic) for entry in entries) or not name:
         return canonical(np.asarray(entries))
     if element_type(name).kind == "string":
         return canonical(np.array([*entries, ""], object)[:-1])
@@ -248,12 +248,12 @@ def nested_all(structures: Iterable[Structure], arrays: Iterable[Any]) -> list[A
     """Return the values with these structures; ValueError if there are too few or too many arrays."""
     rest = iter(arrays)
     try:
-        found = [nest(one, rest) for one in structures]
+        values = [nest(structure, rest) for structure in structures]
     except (StopIteration, RuntimeError):
         raise ValueError("fewer tensors than the program takes") from None
     if next(rest, None) is not None:
         raise ValueError("more tensors than the program takes")
-    return found
+    return values
 
 
 NO_VERSION = "any"
@@ -457,9 +457,9 @@ class Program:
     def named_leaves(self) -> tuple[tuple[str, Leaf], ...]:
         """Return the tensors that each run is given, in order, with names: `x`, or `s/0` inside a structured input."""
         return tuple(
-            (feed.name if feed.structure is None else f"{feed.name}/{place}", leaf)
+            (feed.name if feed.structure is None else f"{feed.name}/{number}", leaf)
             for feed in self.feeds
-            for place, leaf in enumerate(feed.leaves)
+            for number, leaf in enumerate(feed.leaves)
         )
 
     @property
@@ -506,24 +506,24 @@ def _canonical(value: Any) -> str:
     if type(value) is tuple:
         return f"({', '.join(map(_canonical, value))}{',' if len(value) == 1 else ''})"
     kind: Any = type(value)
-    fields = _told_fields(kind)
+    fields = _printed_fields(kind)
     if fields is None:
         return repr(value)
-    told = [
+    texts = [
         f"{name}={_canonical(getattr(value, name))}"
         for name, later, default in fields
         if not later or getattr(value, name) != default
     ]
-    return f"{type(value).__name__}({', '.join(told)})"
+    return f"{type(value).__name__}({', '.join(texts)})"
 
 
 @functools.cache
-def _told_fields(kind: type) -> tuple[tuple[str, bool, object], ...] | None:
+def _printed_fields(kind: type) -> tuple[tuple[str, bool, object], ...] | None:
     """Return the fields of a dataclass: name, whether it was added later, default; None for another type."""
     if not dataclasses.is_dataclass(kind):
         return None
-    told = (one for one in dataclasses.fields(kind) if "follows" not in one.metadata)
-    return tuple((one.name, "later" in one.metadata, one.default) for one in told)
+    fields = (field for field in dataclasses.fields(kind) if "follows" not in field.metadata)
+    return tuple((field.name, "later" in field.metadata, field.default) for field in fields)
 
 
 def nested(program: Program, arrays: Sequence[Array]) -> list[Any]:
@@ -542,9 +542,9 @@ def flat(program: Program, values: Sequence[Any]) -> tuple[list[Array], tuple[St
     arrays: list[Array] = []
     structures: list[Structure] = []
     types = [o.type for o in program.answers]
-    for place, value in enumerate(values):
-        found, structure = flatten(types[place] if place < len(types) else "float32", value)
-        arrays += found
+    for number, value in enumerate(values):
+        leaves, structure = flatten(types[number] if number < len(types) else "float32", value)
+        arrays += leaves
         structures.append(structure)
     return arrays, tuple(structures)
 

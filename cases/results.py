@@ -68,8 +68,8 @@ class Result(msgspec.Struct, frozen=True):
         try:
             line = msgspec.json.encode(self)
         except UnicodeEncodeError:  # a backend's name and messages may contain invalid Unicode
-            told = {name: getattr(self, name) for name in ("case", "backend", "reason", "detail")}
-            texts = {name: text and text.encode(errors="backslashreplace").decode() for name, text in told.items()}
+            fields = {name: getattr(self, name) for name in ("case", "backend", "reason", "detail")}
+            texts = {name: text and text.encode(errors="backslashreplace").decode() for name, text in fields.items()}
             line = msgspec.json.encode(msgspec.structs.replace(self, **texts))
         # beyond ASCII there are characters that end a line for some readers, and that some terminals obey
         return line if line.isascii() else json.dumps(json.loads(line), separators=(",", ":")).encode()

@@ -48,18 +48,18 @@ def long_id(text: str, folders: Iterable[Path] = ()) -> str:
     if not is_short(text):
         return text
     operator_version, _, letters = text.partition("#")
-    found = [one for one in _locked(operator_version) if _letters(one).startswith(letters)]
+    matches = [id_ for id_ in _locked(operator_version) if _letters(id_).startswith(letters)]
     folders = [*folders, *sorted((file.parent for file in RUNS.glob("*/run.json")), reverse=True)]
-    for folder in folders if not found else ():
-        in_folder = (one for one in _ran(folder, operator_version) if _letters(one).startswith(letters))
-        if found := sorted(set(in_folder)):
+    for folder in folders if not matches else ():
+        in_folder = (id_ for id_ in _ran(folder, operator_version) if _letters(id_).startswith(letters))
+        if matches := sorted(set(in_folder)):
             break
-    if len(found) == 1:
-        return found[0]
-    if found:
-        more = f"\n  and {len(found) - _LISTED:,} more" if len(found) > _LISTED else ""
-        listed = "".join(f"\n  {short_id(one)}  {one}" for one in found[:_LISTED])
-        raise CaseIdError(f"{text}: {len(found):,} cases begin so; use more letters, or the long id:{listed}{more}")
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        more = f"\n  and {len(matches) - _LISTED:,} more" if len(matches) > _LISTED else ""
+        listed = "".join(f"\n  {short_id(id_)}  {id_}" for id_ in matches[:_LISTED])
+        raise CaseIdError(f"{text}: {len(matches):,} cases begin so; use more letters, or the long id:{listed}{more}")
     where = " and ".join(["the default suite", *(str(folder) for folder in folders[:_LISTED])])
     raise CaseIdError(f"{text}: no case has this short id; looked in {where}. The long id of a case always works")
 
@@ -71,7 +71,7 @@ def _letters(case_id: str) -> str:
 def _locked(operator_version: str) -> list[str]:
     """Return the cases of an operator version in the default suite; none if it has no lock."""
     file = _LOCKS / Lock(operator_version, "", ()).file_name
-    return [one.id for one in read_lock(file).cases] if file.is_file() else []
+    return [case.id for case in read_lock(file).cases] if file.is_file() else []
 
 
 def _ran(folder: Path, operator_version: str) -> Iterator[str]:

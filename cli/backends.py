@@ -75,7 +75,7 @@ def _facts(one: KnownBackend, checked: Checked | None) -> dict[str, Any]:
         "standards": list(one.standards),
         "summary": one.summary,
         "installed": one.installed,
-        "found": one.found,
+        "found": one.origin,
         "install": one.install,
         "lacks": one.lacks,
     }
@@ -83,7 +83,7 @@ def _facts(one: KnownBackend, checked: Checked | None) -> dict[str, Any]:
 
 
 def _line(one: KnownBackend, checked: Checked | None, width: int) -> str:
-    state = f"{one.found}" if one.installed else f"not installed: {one.install or 'see its documentation'}"
+    state = f"{one.origin}" if one.installed else f"not installed: {one.install or 'see its documentation'}"
     state = f"not usable here: {one.lacks}" if one.lacks else state
     version, standards = one.version or "-", ", ".join(one.standards) or "-"
     line = f"{one.name:<{width}} {version:<12} {standards:<9} {one.summary} ({state})"

@@ -72,7 +72,7 @@ def claims_of_folder(folder: Path, backend: str | None, *, as_json: bool) -> str
     record = RunRecord(folder, read_run(folder))
     if not record.finished:
         raise OpconformError(f"{folder / RUN}: the run is not finished; `opconform run --resume` continues it")
-    listed = record.told.get("backends")
+    listed = record.run_json.get("backends")
     names = list(listed) if isinstance(listed, dict) else []
     if backend is None and len(names) != 1:
         raise OpconformError(f"{folder / RUN}: has {len(names)} backends; --backend says which: {', '.join(names)}")

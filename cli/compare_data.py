@@ -13,7 +13,7 @@ from ..cases.batch import Batch
 from ..cases.errors import OpconformError
 from ..cases.foreign import ForeignCases, StoredCase
 from ..cases.ids import parse_id
-from ..generators.nodes import Told, admitted, node_program, told_by
+from ..generators.nodes import NodeFacts, admitted, node_facts, node_program
 from ..generators.plan import Selection, by_version, planned
 from ..generators.source import GeneratedCases
 from ..reports.text import write_text
@@ -35,7 +35,7 @@ class CompareDataOptions:
 
 
 @dataclass
-class _Suite:
+class _SuiteContent:
     """The suite's content, by operator version: cases, invalid calls, and what they cover."""
 
     cases: Counter[str] = field(default_factory=Counter)
@@ -91,15 +91,15 @@ def compare_data(options: CompareDataOptions) -> int:
 # Coverage
 
 
-def _theirs(path: Path, source: GeneratedCases) -> tuple[_Suite, dict[str, list[Bench]]]:
+def _theirs(path: Path, source: GeneratedCases) -> tuple[_SuiteContent, dict[str, list[Bench]]]:
     """Return what stored data covers, and its valid calls on which mutants can run, small ones first."""
-    found, put = _Suite(), dict[str, list[Bench]]()
+    found, put = _SuiteContent(), dict[str, list[Bench]]()
     cases = ForeignCases(path)
     for place, stored in cases.stored():
         if isinstance(stored, str):
             continue
         try:
-            told = told_by(stored, source.library)
+            told = node_facts(stored, source.library)
         except OpconformError:  # several nodes, or an operator version without a spec
             continue
         name = str(told.version.operator)
@@ -120,14 +120,14 @@ def _benches(cases: ForeignCases, place: str, stored: StoredCase, source: Genera
     return bench_of(source.library, Batch.of_case(stored.id, program, arrays, cases.expectation(place, stored)))
 
 
-def _with(known: Exercise, told: Told) -> Exercise:
+def _with(known: Exercise, told: NodeFacts) -> Exercise:
     defaults = told.version.signature.defaults
     given = {one.name for one in told.attributes if defaults.get(one.name) != one.value}
     return Exercise(known.types | told.types, known.attributes | given)
 
 
-def _ours(source: GeneratedCases) -> _Suite:
-    found = _Suite()
+def _ours(source: GeneratedCases) -> _SuiteContent:
+    found = _SuiteContent()
     for text in planned(source.library, Selection(("onnx/*",))):
         row = source.row(parse_id(text))
         name = str(row.version.operator)
@@ -143,7 +143,7 @@ _ABOUT_TOTALS = (
 )
 
 
-def _totals(theirs: _Suite, ours: _Suite, source: GeneratedCases) -> _Table:
+def _totals(theirs: _SuiteContent, ours: _SuiteContent, source: GeneratedCases) -> _Table:
     extents = {name: one for group in onnx_authority().extents.values() for name, one in group.items()}
     specs = [source.library.spec(name) for name in source.library.operators() if name.startswith("onnx/")]
     both = [coverages(extents, specs, suite.touched) for suite in (theirs, ours)]

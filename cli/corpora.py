@@ -246,14 +246,14 @@ def write_corpus(source: GeneratedCases, ids: Sequence[str], options: ExportOpti
     The manifest's selection lists the cases that are included only for this reason.
     """
     writing, clauses = _Writing(options.format, sinks), dict[str, Clause]()
-    mended: dict[str, None] = {}
+    valid_variant: dict[str, None] = {}
     with tracked(cases_of(source, ids), "writing", len(ids)) as cases:
         for case in cases:
             writing.add(_corpus_case(source, case))
             clauses |= clauses_of(source, case)
-            if case.mended is not None:
-                mended[case.mended] = None
-    siblings = [text for text in mended if text not in writing.cases]
+            if case.valid_variant is not None:
+                valid_variant[case.valid_variant] = None
+    siblings = [text for text in valid_variant if text not in writing.cases]
     for case in cases_of(source, siblings):
         writing.add(_corpus_case(source, case))
         clauses |= clauses_of(source, case)

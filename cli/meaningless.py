@@ -206,7 +206,7 @@ def admitted_by(source: GeneratedCases, name: str, ids: Sequence[str]) -> Admitt
 
 def _part(batch: Batch, lanes: Array, expectation: Expectation) -> Batch:
     ids, inputs = [batch.ids[lane] for lane in lanes], tuple(array[lanes] for array in batch.inputs)
-    return Batch(ids, batch.program, inputs, expectation, batch.clauses, batch.mended)
+    return Batch(ids, batch.program, inputs, expectation, batch.clauses, batch.valid_variant)
 
 
 def _right(expectation: Expectation) -> Answer | None:

@@ -156,9 +156,9 @@ def _read(told: Mapping[str, Any]) -> RunOptions:
 
 def options_of(begun: RunRecord, given: RunOptions) -> RunOptions:
     """Return the options of a run that has begun, with the ones given now. Raises OpconformError if they disagree."""
-    if not isinstance(begun.told.get("options"), dict):
+    if not isinstance(begun.run_json.get("options"), dict):
         raise OpconformError(f"{begun.folder / RUN}: names no options: it was written by an older version")
-    return continued(given, begun.told["options"], begun.folder)
+    return continued(given, begun.run_json["options"], begun.folder)
 
 
 def check_same(begun: RunRecord, now: Mapping[str, Any]) -> None:
@@ -168,7 +168,7 @@ def check_same(begun: RunRecord, now: Mapping[str, Any]) -> None:
     refuse(
         begun.folder,
         [
-            *(difference(name, a, b) for name, (a, b) in compared(begun.told, now).items()),
+            *(difference(name, a, b) for name, (a, b) in compared(begun.run_json, now).items()),
             *(
                 difference(f"version of {name}", known[name], version)
                 for name, version in backends.items()

@@ -294,7 +294,7 @@ def opened(options: RejudgeOptions) -> Rejudged:
     """Read everything that is needed to judge a run again. Raises OpconformError."""
     begun = RunRecord(options.folder, read_run(options.folder))
     place = options.folder / RUN
-    old = terms_from(begun.told.get("terms") or {}, place)
+    old = terms_from(begun.run_json.get("terms") or {}, place)
     source = GeneratedCases(options.specs, old.declaration or Declaration())
     library = source.library
     specs = library.specs()
@@ -314,14 +314,14 @@ def _run(
     rejudged: Rejudged, options: RejudgeOptions, command: Sequence[str], folder: ResultsFolder, console: Console
 ) -> int:
     begun, terms = rejudged.begun, rejudged.new
-    backends = [str(name) for name in begun.told.get("backends", {})]
+    backends = [str(name) for name in begun.run_json.get("backends", {})]
     tables, changes = Tables.of(terms, backends, rejudged.day), OutcomeChanges()
     folder.start(_description(rejudged, options, command))
     _take_all(rejudged, tables, changes, folder)
-    partial = bool(begun.told.get("selection") or begun.told.get("shard") or not begun.finished)
+    partial = bool(begun.run_json.get("selection") or begun.run_json.get("shard") or not begun.finished)
     problems = tables.waivers.problems(partial=partial)
     code = max(tables.tally.exit_code(len(problems)), 0 if begun.finished else INTERRUPTED)
-    told = {**folder.told["rejudged"], **changes.to_dict()}
+    told = {**folder.run_json["rejudged"], **changes.to_dict()}
     folder.finish("finished" if begun.finished else "interrupted", code, {**tables.to_dict(problems), "rejudged": told})
     versions = {name: begun.about(name).version for name in backends}
     words = clause_text_of(rejudged.source.library)
@@ -345,7 +345,7 @@ def _run(
         problems=problems,
         seconds=None,
         folders=[folder.path],
-        partial=begun.told.get("shard") not in (None, "1/1"),
+        partial=begun.run_json.get("shard") not in (None, "1/1"),
         names=names,
     )
     print_summary(console, summary, options.sections or "figures")
@@ -365,7 +365,7 @@ def _take_all(rejudged: Rejudged, tables: Tables, changes: OutcomeChanges, folde
 
 def _description(rejudged: Rejudged, options: RejudgeOptions, command: Sequence[str]) -> dict[str, Any]:
     """Return `run.json`: what the backends did is unchanged, what judges it is today's."""
-    told, terms = rejudged.begun.told, rejudged.new
+    told, terms = rejudged.begun.run_json, rejudged.new
     profile, errata = terms.demands.profile, terms.suspensions.errata
     suite = {"version": importlib.metadata.version("opconform"), "digest": suite_digest(rejudged.source.library)}
     return {

@@ -15,7 +15,7 @@ from ..generators.source import GeneratedCases
 from ..reports.badge import badges_of, check_badge_target, write_badges
 from ..reports.junit import check_target, write_junit
 from ..reports.markdown import markdown_summary
-from ..reports.runs import Whole, names_of, put_together
+from ..reports.runs import MergedRun, names_of, put_together
 from ..reports.tables import CountedRuns, Tables, clause_text_of, count
 from ..reports.terminal import Section, Summary, print_summary
 from ..reports.text import printable, write_text
@@ -75,7 +75,7 @@ def run_report(options: ReportOptions, console: Console | None = None) -> int:
     return counted.exit_code
 
 
-def _counted(options: ReportOptions, wholes: Sequence[Whole]) -> CountedRuns | Gathered:
+def _counted(options: ReportOptions, wholes: Sequence[MergedRun]) -> CountedRuns | Gathered:
     """Return all results counted; write the site if requested."""
     if options.html is None:
         return count(wholes)
@@ -84,7 +84,9 @@ def _counted(options: ReportOptions, wholes: Sequence[Whole]) -> CountedRuns | G
     return write_site(wholes, options.html, options.history, options.before)
 
 
-def _write(options: ReportOptions, wholes: Sequence[Whole], tables: Tables, summary: Summary, library: Library) -> None:
+def _write(
+    options: ReportOptions, wholes: Sequence[MergedRun], tables: Tables, summary: Summary, library: Library
+) -> None:
     terms = tables.terms
     if options.junit is not None:
         folders = [part.folder for whole in wholes for part in whole.parts]
@@ -107,8 +109,8 @@ def _write(options: ReportOptions, wholes: Sequence[Whole], tables: Tables, summ
         write_text(options.json, json.dumps(told, allow_nan=False, indent=2) + "\n")
 
 
-def _told(wholes: Sequence[Whole], tables: Tables, summary: Summary) -> dict[str, Any]:
-    first = wholes[0].parts[0].told
+def _told(wholes: Sequence[MergedRun], tables: Tables, summary: Summary) -> dict[str, Any]:
+    first = wholes[0].parts[0].run_json
     kept = (
         "suite",
         "selection",
@@ -142,11 +144,11 @@ def _told(wholes: Sequence[Whole], tables: Tables, summary: Summary) -> dict[str
     }
 
 
-def _run(whole: Whole) -> dict[str, Any]:
+def _run(whole: MergedRun) -> dict[str, Any]:
     return {
         "backends": list(whole.versions),
         "shards": len(whole.parts) + len(whole.missing) if whole.parts[0].shard else None,
         "missing": [str(shard) for shard in whole.missing],
         "unfinished": len(whole.unfinished),
-        "started": min(str(part.told.get("started")) for part in whole.parts),
+        "started": min(str(part.run_json.get("started")) for part in whole.parts),
     }

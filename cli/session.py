@@ -243,7 +243,7 @@ def run_session(
 def _resumed(options: RunOptions, path: Path, console: Console) -> int:
     """Resume the run with the results folder `path`; the folder is checked before anything is touched."""
     with ResultsFolder.resume(path) as folder:
-        begun = RunRecord(path, folder.told)
+        begun = RunRecord(path, folder.run_json)
         options = options_of(begun, options)
         if begun.finished:
             from .report import ReportOptions, run_report  # noqa: PLC0415 - it imports the generators

@@ -130,7 +130,7 @@ def _of_signature(opened: Opened, key: Path | None) -> str:
 def verified(folder: Path, manifest: Mapping[str, Any], seed: int | None = None) -> Verification:
     """Judge a submission's results again. `seed` is the announced one. Raises OpconformError."""
     rejudged, walk = opened(RejudgeOptions(folder)), StoredResults(folder)
-    check = _Check(rejudged, rejudged.begun.told, Verification())
+    check = _Check(rejudged, rejudged.begun.run_json, Verification())
     for one in rejudged.judged(walk):
         check.take(one)
     found = check.found

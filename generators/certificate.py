@@ -62,11 +62,11 @@ class Result:
         """The exact elements in C order, as fractions; NaN and infinities as floats."""
         if self.fractions is None:
             return None
-        told = self.fractions.reshape(-1).tolist()
+        fractions = self.fractions.reshape(-1).tolist()
         if self.values.dtype.kind != "f":
-            return tuple(told)
+            return tuple(fractions)
         floats = self.values.reshape(-1).tolist()
-        return tuple(exact if math.isfinite(f) else f for exact, f in zip(told, floats, strict=True))
+        return tuple(exact if math.isfinite(f) else f for exact, f in zip(fractions, floats, strict=True))
 
 
 @dataclass(frozen=True)
@@ -123,11 +123,11 @@ def certificate(source: GeneratedCases, case: Batch) -> Certificate:
     if reasoning is None:
         return Certificate(case, (), (None,) * len(case.expectation.options))
     recording = reasoning.recording
-    whole = recording.expectation(list(reasoning.arrays), reasoning.rules, 1)
-    chosen = [option for option in whole.options if option.applies.all()]
+    expectation = recording.expectation(list(reasoning.arrays), reasoning.rules, 1)
+    chosen = [option for option in expectation.options if option.applies.all()]
     if len(chosen) != len(case.expectation.options):
         raise ValueError(f"{case.id}: its expectation differs from the source's")
-    deriving = _Deriving(reasoning, whole)
+    deriving = _Deriving(reasoning, expectation)
     places: dict[_Key, int] = {}
     derivations: list[Derivation] = []
     of_option: list[int | None] = []
@@ -253,33 +253,33 @@ def _fractions(recording: Recording, arrays: Sequence[Array], known: Mapping[int
     nodes = recording.graph.nodes
     if sum(known[at].v[0, ...].size for at in recording.live) > LARGEST:
         return dict.fromkeys(recording.live)
-    found: dict[int, Array | None] = {}
+    fractions: dict[int, Array | None] = {}
     for at in recording.live:
         node = nodes[at]
-        operands = [found[a] for a in node.args]
+        operands = [fractions[a] for a in node.args]
         if node.kind != "real":  # exact as it is
-            found[at] = None if node.kind == "complex" else known[at].v
+            fractions[at] = None if node.kind == "complex" else known[at].v
         elif node.name == "port":
-            found[at] = _lifted(arrays[node.parameters["port"]])
+            fractions[at] = _lifted(arrays[node.parameters["port"]])
         elif node.name == "literal":
-            found[at] = _lifted(graphs.literal(node))
+            fractions[at] = _lifted(graphs.literal(node))
         elif any(x is None for x in operands) or not (node.room.rational or node.room.work == "moves"):
-            found[at] = None
+            fractions[at] = None
         else:
             made = _computed(node, [x for x in operands if x is not None])
             odd = any(nodes[a].kind == "real" and not np.isfinite(known[a].f).all() for a in node.args)
-            found[at] = None if made is not None and odd and not _are(made, known[at].f) else made
-    return found
+            fractions[at] = None if made is not None and odd and not _are(made, known[at].f) else made
+    return fractions
 
 
 def _are(fractions: Array, values: Array) -> bool:
     """Return whether fractions equal the finite elements of float64 values, up to rounding."""
     finite = np.isfinite(values)
     try:
-        told = np.broadcast_to(fractions, values.shape)[finite].astype(np.float64)
+        numbers = np.broadcast_to(fractions, values.shape)[finite].astype(np.float64)
     except OverflowError:
         return False
-    return bool(np.allclose(told, values[finite], rtol=2.0**-40, atol=0.0))
+    return bool(np.allclose(numbers, values[finite], rtol=2.0**-40, atol=0.0))
 
 
 def _computed(node: Node, operands: Sequence[Array]) -> Array | None:
@@ -290,7 +290,7 @@ def _computed(node: Node, operands: Sequence[Array]) -> Array | None:
 
 
 def _lifted(array: Array) -> Array:
-    found = np.empty(array.shape, object)
+    lifted = np.empty(array.shape, object)
     floats = array.astype(np.float64).reshape(-1).tolist()
-    found.reshape(-1)[:] = [Fraction(x) if math.isfinite(x) else Fraction(0) for x in floats]
-    return found
+    lifted.reshape(-1)[:] = [Fraction(x) if math.isfinite(x) else Fraction(0) for x in floats]
+    return lifted

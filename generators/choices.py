@@ -27,17 +27,17 @@ def type_choices(version: VersionSpec, letters: Mapping[str, Sequence[str]]) -> 
     for letter, types in letters.items():
         together = next((group for group in version.same if letter in group), (letter,))
         for level in types:
-            changed = {**usual, **{one: level for one in together if one in usual}}
+            changed = {**usual, **{choice: level for choice in together if choice in usual}}
             followers = [x for x, source in version.types_from.items() if source.absent == letter and x in usual]
-            for one in (changed, {**changed, **dict.fromkeys(followers, level)}):
-                if tuple(one.values()) not in seen and all(one[x] in letters[x] for x in followers):
-                    seen.add(tuple(one.values()))
-                    yield one
+            for choice in (changed, {**changed, **dict.fromkeys(followers, level)}):
+                if tuple(choice.values()) not in seen and all(choice[x] in letters[x] for x in followers):
+                    seen.add(tuple(choice.values()))
+                    yield choice
 
 
 def usual_type(levels: Sequence[str]) -> str:
     """Return the type for which everything is crossed."""
-    return next((one for one in _USUAL if one in levels), levels[0])
+    return next((type_ for type_ in _USUAL if type_ in levels), levels[0])
 
 
 def _arithmetic(type_: str) -> str:
@@ -56,7 +56,7 @@ def is_wide(type_: str) -> bool:
 
 def typical_types(types: Sequence[str]) -> list[str]:
     """Return one type of each arithmetic, the most usual one."""
-    found: dict[str, str] = {}
-    for type_ in sorted(types, key=lambda one: _USUAL.index(one) if one in _USUAL else len(_USUAL)):
-        found.setdefault(_arithmetic(type_), type_)
-    return list(found.values())
+    by_arithmetic: dict[str, str] = {}
+    for type_ in sorted(types, key=lambda name: _USUAL.index(name) if name in _USUAL else len(_USUAL)):
+        by_arithmetic.setdefault(_arithmetic(type_), type_)
+    return list(by_arithmetic.values())

@@ -18,7 +18,7 @@ from ..specs.model import Spec, VersionSpec
 from ..specs.reading import SpecError
 from .arithmetic.graph import Graph, Node
 from .arithmetic.recording import Recording
-from .arithmetic.tape import Call, Facts, Reference, Told, record
+from .arithmetic.tape import Answered, Call, Facts, Reference, record
 from .plan import by_version
 from .selection import suite_cases
 from .source import GeneratedCases, Prepared, formula_of
@@ -121,11 +121,11 @@ class _Watched(Call):
         return super().known(port)
 
     def values(self) -> list[Any]:
-        found = super().values()
+        values = super().values()
         names = self.facts.ports
         return [
             _Several(value, name, self.asked.inputs) if isinstance(value, list) else value
-            for name, value in zip(names, found, strict=True)
+            for name, value in zip(names, values, strict=True)
         ]
 
     def names_of(self, nodes: Iterable[int]) -> set[str]:
@@ -140,7 +140,7 @@ class _Watch:
         self.asked = asked
 
     def __call__(self, function: Reference, facts: Facts, known: Mapping[str, Array]) -> Recording:
-        told: Told = {}
+        answers: Answered = {}
         calls: list[_Watched] = []
 
         def call(facts: Facts, graph: Graph, *rest: Any) -> Call:
@@ -150,12 +150,12 @@ class _Watch:
             return calls[-1]
 
         try:
-            return record(function, facts, known, told, call)
+            return record(function, facts, known, answers, call)
         finally:
-            for one in calls:
-                assert isinstance(one.graph.nodes, _Nodes)
-                self.asked.inputs |= one.names_of(one.graph.nodes.read)
-            for kind, name in told:
+            for call_ in calls:
+                assert isinstance(call_.graph.nodes, _Nodes)
+                self.asked.inputs |= call_.names_of(call_.graph.nodes.read)
+            for kind, name in answers:
                 if kind in ("attribute", "given"):
                     self.asked.attributes.add(name)
                 elif kind == "silence":
@@ -193,7 +193,7 @@ def asked_by(source: GeneratedCases, version: VersionSpec, some: Sequence[str], 
 def _unread(version: VersionSpec, asked: Asked) -> Iterator[tuple[str, str]]:
     """Yield the attributes and inputs that the reference never asked for, with their sections."""
     signature = version.signature
-    stated = {one.attribute for one in version.types_from.values()}
+    stated = {source.attribute for source in version.types_from.values()}
     both = asked.attributes | asked.inputs
     for attribute in signature.attributes:
         if attribute.name not in both | stated | version.unused.keys():
@@ -227,7 +227,7 @@ def breaches(
     untouched: list[str] = []
     asked_for: dict[str, Asked] = {}
     for spec in specs:
-        found = Differences(spec)
+        problems = Differences(spec)
         for version in spec.versions.values():
             name = str(version.operator)
             ids = every.get(name, ())
@@ -235,11 +235,13 @@ def breaches(
             some = [text for text in smoke.get(name, ()) if text in planned] or ids[:_FEW]
             asked = asked_by(source, version, some, ids)
             for section, part, words in _broken(spec, version, asked):
-                found.add(version.operator.version, words, section, part)
-            opened = asked.silences | {one for edge in version.edges.values() for one in edge.tests}
-            untouched += (f"{name}: no case opens the silence {one}" for one in sorted(version.options.keys() - opened))
+                problems.add(version.operator.version, words, section, part)
+            opened = asked.silences | {silence for edge in version.edges.values() for silence in edge.tests}
+            untouched += (
+                f"{name}: no case opens the silence {silence}" for silence in sorted(version.options.keys() - opened)
+            )
             asked_for.setdefault(spec.family, Asked()).join(asked)
-        errors += found.errors()
+        errors += problems.errors()
     users = [*source.library.specs(), *others]
     for family, asked in asked_for.items():
         errors += _unknown([spec for spec in users if spec.family == family], asked)
@@ -254,7 +256,7 @@ def _broken(spec: Spec, version: VersionSpec, asked: Asked) -> Iterator[tuple[st
     for section, part in _unread(version, asked):
         words = f"{reference} never reads it; read it, or say under `unused` why not"
         yield section, part, f"{section[:-1]} {part}: {words}"
-    stated = {one.attribute for one in version.types_from.values()}
+    stated = {source.attribute for source in version.types_from.values()}
     for part in sorted(version.unused.keys() & (asked.attributes | asked.inputs) - stated):
         yield "attributes", part, f"{part}: {reference} reads it, so it is not unused"
     for clause in sorted(asked.clauses - version.clause_ids):

@@ -61,22 +61,27 @@ class _Array:
 
     def __init__(self, levels: Levels, excluded: Excluded, names: Sequence[Sequence[str]]) -> None:
         self._names, self._levels = list(levels), [list(some) for some in levels.values()]
-        place = {name: i for i, name in enumerate(self._names)}
+        position = {name: i for i, name in enumerate(self._names)}
         number = [{level: k for k, level in enumerate(some)} for some in self._levels]
         self._banned = [
             [
-                (place[name], frozenset(number[place[name]][one] for one in some if one in number[place[name]]))
+                (
+                    position[name],
+                    frozenset(
+                        number[position[name]][name_out] for name_out in some if name_out in number[position[name]]
+                    ),
+                )
                 for name, some in out.items()
             ]
             for out in excluded
-            if all(name in place for name in out)
+            if all(name in position for name in out)
         ]
         self._touching: list[list[int]] = [[] for _ in self._names]
         for i, out in enumerate(self._banned):
             for at, _ in out:
                 self._touching[at].append(i)
         self._wanted: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
-        for group in dict.fromkeys(tuple(place[name] for name in some) for some in names):
+        for group in dict.fromkeys(tuple(position[name] for name in some) for some in names):
             if group:
                 self._wanted[group] = set(itertools.product(*(range(len(self._levels[at])) for at in group)))
         self._groups = [[g for g in self._wanted if at in g] for at in range(len(self._names))]
@@ -84,7 +89,7 @@ class _Array:
         self._steps = 0
 
     def rows(self) -> list[Row]:
-        found = []
+        rows = []
         for group in list(self._wanted):
             for seed in sorted(self._wanted[group]):
                 if seed not in self._wanted[group]:
@@ -93,11 +98,11 @@ class _Array:
                 if row is None:
                     self._wanted[group].discard(seed)
                     continue
-                found.append(row)
-        if not found and all(self._levels):
-            whole = self._row({})
-            found = [whole] if whole is not None else []
-        return [{name: self._levels[at][row[at]] for at, name in enumerate(self._names)} for row in found]
+                rows.append(row)
+        if not rows and all(self._levels):
+            plain = self._row({})
+            rows = [plain] if plain is not None else []
+        return [{name: self._levels[at][row[at]] for at, name in enumerate(self._names)} for row in rows]
 
     def _row(self, seed: dict[int, int]) -> dict[int, int] | None:
         """Return a row with the levels of `seed`, and count what it covers; None if no such row is allowed."""
@@ -130,11 +135,11 @@ class _Array:
         return False
 
     def _gain(self, row: dict[int, int], at: int, level: int) -> int:
-        found = 0
+        gain = 0
         for group in self._groups[at]:
             if all(other in row or other == at for other in group):
-                found += tuple(level if other == at else row[other] for other in group) in self._wanted[group]
-        return found
+                gain += tuple(level if other == at else row[other] for other in group) in self._wanted[group]
+        return gain
 
     def _breaks(self, row: dict[int, int], at: int) -> bool:
         return any(

@@ -89,11 +89,11 @@ def turned(elements: Array, keys: Sequence[str]) -> Array:
     lanes = [lane for lane, key in enumerate(keys) if _SEEDED.search(key)]
     if not lanes or elements.shape[1] < 2:
         return elements
-    found = elements.copy()
+    rolled = elements.copy()
     shifts = 1 + Draw([f"{keys[lane]} turned" for lane in lanes]).below(elements.shape[1] - 1, 1)[:, 0]
     for lane, shift in zip(lanes, shifts.tolist(), strict=True):
-        found[lane] = np.roll(elements[lane], shift)
-    return found
+        rolled[lane] = np.roll(elements[lane], shift)
+    return rolled
 
 
 def uniform(blank: Blank, draw: Draw) -> Array:
@@ -101,20 +101,20 @@ def uniform(blank: Blank, draw: Draw) -> Array:
     if blank.type.format:
         p = blank.type.format.precision
         return np.asarray(np.ldexp(draw.between(-(1 << p), (1 << p) - 1, blank.size).astype(np.float64), -p))
-    return _whole(blank, draw, min(1000, blank.type.largest // max(blank.terms, 1)))
+    return _integers(blank, draw, min(1000, blank.type.largest // max(blank.terms, 1)))
 
 
 def lattice(blank: Blank, draw: Draw) -> Array:
     """Whole numbers small enough for every partial sum to be exact in the type itself (tier T0)."""
     terms = max(blank.terms, 1)
     room = 1 << blank.type.format.precision if blank.type.format else min(blank.type.largest, 1 << 20)
-    return _whole(blank, draw, max(1, room // terms))
+    return _integers(blank, draw, max(1, room // terms))
 
 
 def lattice_of_products(blank: Blank, draw: Draw) -> Array:
     """Whole numbers small enough for sums of products of two to be exact in the type itself (tier T0)."""
     room = 1 << blank.type.format.precision if blank.type.format else blank.type.largest
-    return _whole(blank, draw, max(1, math.isqrt(room // max(blank.terms, 1))))
+    return _integers(blank, draw, max(1, math.isqrt(room // max(blank.terms, 1))))
 
 
 def peaks(blank: Blank, draw: Draw) -> Array:
@@ -127,8 +127,8 @@ def peaks(blank: Blank, draw: Draw) -> Array:
     terms = max(blank.terms, 1)
     room = 1 << blank.type.format.precision if blank.type.format else min(blank.type.largest, 1 << 24)
     large = max(1, (room - terms) // 3 - 1 | 1)
-    for place in (0, blank.size // 2, blank.size - 1):
-        numbers[:, place : place + 1] = large
+    for index in (0, blank.size // 2, blank.size - 1):
+        numbers[:, index : index + 1] = large
     return numbers
 
 
@@ -160,7 +160,7 @@ def large(blank: Blank, draw: Draw) -> Array:
     """Numbers as large as possible without any partial sum leaving the type."""
     terms = max(blank.terms, 1)
     if not blank.type.format:
-        return _whole(blank, draw, blank.type.largest // terms)
+        return _integers(blank, draw, blank.type.largest // terms)
     form = blank.type.format
     exponent = form.emax - 1 - (terms - 1).bit_length()
     significand = draw.between(1 << (form.precision - 1), (1 << form.precision) - 1, blank.size)
@@ -213,8 +213,8 @@ def nan_late(blank: Blank, draw: Draw) -> Array:
 def ends(blank: Blank, draw: Draw) -> Array:
     """Uniform numbers, with NaN, an infinity and its opposite first, in the middle and last."""
     numbers = np.asarray(uniform(blank, draw), np.float64)
-    for place, value in ((blank.size - 1, -np.inf), (blank.size // 2, np.inf), (0, np.nan)):
-        numbers[:, place : place + 1] = value
+    for index, value in ((blank.size - 1, -np.inf), (blank.size // 2, np.inf), (0, np.nan)):
+        numbers[:, index : index + 1] = value
     return numbers
 
 
@@ -304,8 +304,8 @@ def near_ties(blank: Blank, draw: Draw) -> Array:
     p = blank.type.float_format.precision
     small = [k + 0.5 for k in range(-5, 5)]
     top = [sign * (2.0 ** (p - 2) + k) for k in (-0.5, 0.5, 1.5) for sign in (1, -1)]
-    whole = [sign * (2.0 ** (p - 1) + k) for k in (-0.5, 1.0, 3.0) for sign in (1, -1)]
-    return _about([*small, *top, *whole], blank, draw)
+    integers = [sign * (2.0 ** (p - 1) + k) for k in (-0.5, 1.0, 3.0) for sign in (1, -1)]
+    return _about([*small, *top, *integers], blank, draw)
 
 
 def unit_ends(blank: Blank, draw: Draw) -> Array:
@@ -428,8 +428,10 @@ def addable(recipe: Recipe, blank: Blank, draw: Draw) -> Array:
 
 def _named(first: str) -> dict[str, Callable[..., Array]]:
     """Return this module's recipes by name: functions whose first parameter is a `first`, a Blank or a Drawing."""
-    found = [(word, function) for word, function in globals().items() if isinstance(function, FunctionType)]
-    recipes = [one for one in found if next(iter(one[1].__annotations__.values()), "") == first and one[0][0] != "_"]
+    functions = [(word, function) for word, function in globals().items() if isinstance(function, FunctionType)]
+    recipes = [
+        pair for pair in functions if next(iter(pair[1].__annotations__.values()), "") == first and pair[0][0] != "_"
+    ]
     return {word.replace("_", "-"): function for word, function in recipes}
 
 
@@ -520,8 +522,12 @@ def _elements(recipe: Callable[..., Array], blank: Blank, draw: Draw) -> Array:
     """Return a recipe's numbers as elements of the type; text, complex numbers and powers of two are derived."""
     element = blank.type
     if element.kind == "string":
-        found = np.asarray(recipe(replace(blank, type=element_type("int64")), draw))
-        return found if found.dtype == object and found.size and isinstance(found.flat[0], str) else _texts(found)
+        elements = np.asarray(recipe(replace(blank, type=element_type("int64")), draw))
+        return (
+            elements
+            if elements.dtype == object and elements.size and isinstance(elements.flat[0], str)
+            else _texts(elements)
+        )
     if element.kind == "complex":
         part = element_type("float32" if element.bits == 64 else "float64")
         parts = np.asarray(recipe(replace(blank, type=part, size=2 * blank.size), draw)).astype(part.dtype)
@@ -542,10 +548,10 @@ _AFFIXES = ("", "\u00e4", " ", "longer than what is kept in place of a pointer "
 
 def _texts(numbers: Array) -> Array:
     """Return a distinct text for each whole number: some short, some long, one empty."""
-    found = np.empty(numbers.shape, object)
+    texts = np.empty(numbers.shape, object)
     flat = [f"{_AFFIXES[n % len(_AFFIXES)]}{n}" if n else "" for n in numbers.reshape(-1).tolist()]
-    found.reshape(-1)[:] = flat
-    return found
+    texts.reshape(-1)[:] = flat
+    return texts
 
 
 @dataclass(frozen=True)
@@ -569,8 +575,8 @@ class Drawing:
 
     def limit(self, name: str, usual: int) -> int:
         """Return a whole-number argument of the recipe; at least 1, so that there is something to draw."""
-        told = self.arguments.get(name, usual)  # an expression without a value, because the input is invalid
-        return max(1, int(told if isinstance(told, (int, float)) else usual))
+        given = self.arguments.get(name, usual)  # an expression without a value, because the input is invalid
+        return max(1, int(given if isinstance(given, (int, float)) else usual))
 
 
 def any_below(drawing: Drawing) -> Array:
@@ -631,8 +637,8 @@ DRAWS: Mapping[str, Callable[..., Array]] = MappingProxyType(
 def restricted(name: str, arguments: Sequence[str], array: Array) -> Array:
     """Return an array with its numbers moved into a domain; NaN stays. Raises KeyError if there is no such domain."""
     with np.errstate(all="ignore"):
-        found = DOMAINS[name](array, *(float(a) for a in arguments))
-    return np.asarray(found).astype(array.dtype)
+        mapped = DOMAINS[name](array, *(float(a) for a in arguments))
+    return np.asarray(mapped).astype(array.dtype)
 
 
 def _positive(x: Array) -> Array:
@@ -680,7 +686,7 @@ def _beside(points: Array, blank: Blank, draw: Draw) -> Array:
     return np.asarray(np.ldexp(np.rint(np.ldexp(points, -unit)) + draw.between(-2, 2, blank.size), unit))
 
 
-def _whole(blank: Blank, draw: Draw, limit: int) -> Array:
+def _integers(blank: Blank, draw: Draw, limit: int) -> Array:
     low = 0 if blank.type.kind == "unsigned" else -limit
     if limit < 1 << 62:
         return draw.between(low, limit, blank.size)

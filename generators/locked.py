@@ -27,12 +27,12 @@ def locked_counts(library: Library) -> dict[str, dict[str, int]]:
     file = _LOCKS / PLAN
     known = set(file.read_text("utf-8").splitlines()) if file.is_file() else set[str]()
     fresh = {operator for operator, digest in _digests(library) if f"{digest} {operator}" in known} if known else set()
-    found: dict[str, dict[str, int]] = {operator: {} for operator in fresh}
+    counts: dict[str, dict[str, int]] = {operator: {} for operator in fresh}
     for name, count in map(locked_count, _LOCKS.glob(f"*{SUFFIX}") if fresh else ()):
         operator = name if name in fresh else name.rpartition("-")[0]
         if operator in fresh:
-            found[operator][name] = count
-    return found
+            counts[operator][name] = count
+    return counts
 
 
 def _digests(library: Library) -> Iterator[tuple[str, str]]:
@@ -41,6 +41,6 @@ def _digests(library: Library) -> Iterator[tuple[str, str]]:
     for file in (*files, *sorted((library.root / "families").glob("*.yaml"))):
         common.update(file.read_bytes())
     for operator in library.operators():
-        whole = common.copy()
-        whole.update(library.content(operator))
-        yield operator, whole.hexdigest()[:SHORT]
+        digest = common.copy()
+        digest.update(library.content(operator))
+        yield operator, digest.hexdigest()[:SHORT]

@@ -54,7 +54,7 @@ def admitted(stored: StoredCase, library: Library) -> Admitted:
 
 
 @dataclass(frozen=True)
-class Told:
+class NodeFacts:
     """The operator version of a model of one node, the types of its type letters, and its attributes as given."""
 
     version: VersionSpec
@@ -62,19 +62,19 @@ class Told:
     attributes: tuple[Attribute, ...]
 
 
-def told_by(stored: StoredCase, library: Library) -> Told:
+def node_facts(stored: StoredCase, library: Library) -> NodeFacts:
     """Return what identifies a model of one node. Raises NotCovered, OpconformError for an unknown attribute kind."""
     node, _, version = _single(stored, library)
     signature, values = version.signature, (*_values(stored.model.graph, stored).values(), *stored.outputs)
-    types = {one.name: one.type for one in values}
-    found = {
-        (ports[min(place, len(ports) - 1)].type, types[name])
+    types = {value.name: value.type for value in values}
+    types_of = {
+        (ports[min(index, len(ports) - 1)].type, types[name])
         for names, ports in ((node.input, signature.inputs), (node.output, signature.outputs))
-        for place, name in enumerate(names)
+        for index, name in enumerate(names)
         if ports and name in types
     }
-    letters = frozenset(pair for pair in found if pair[0] in signature.types)
-    return Told(version, letters, tuple(map(attribute_from, node.attribute)))
+    letters = frozenset(pair for pair in types_of if pair[0] in signature.types)
+    return NodeFacts(version, letters, tuple(map(attribute_from, node.attribute)))
 
 
 def node_program(stored: StoredCase, library: Library) -> tuple[Program, list[Array]]:
@@ -83,8 +83,8 @@ def node_program(stored: StoredCase, library: Library) -> tuple[Program, list[Ar
     Raises NotCovered in the cases of `admitted`, and if an input or output is not a tensor.
     """
     node, _, version = _single(stored, library)
-    values, fed = _values(stored.model.graph, stored), {one.name: one for one in stored.inputs}
-    outputs = {one.name: one for one in stored.outputs}
+    values, fed = _values(stored.model.graph, stored), {value.name: value for value in stored.inputs}
+    outputs = {value.name: value for value in stored.outputs}
     given = _Given(node, version, values)
     if given.captured or any(v.structure.kind != "tensor" for v in (*values.values(), *stored.outputs)):
         raise NotCovered("tensors are not all that goes in and out")
@@ -100,7 +100,7 @@ def node_program(stored: StoredCase, library: Library) -> tuple[Program, list[Ar
         ),
         stored.program.opset,
     )
-    return program, [fed[one.name].arrays[0] for one in program.feeds]
+    return program, [fed[value.name].arrays[0] for value in program.feeds]
 
 
 def _input(value: StoredValue, *, constant: bool) -> Input:
@@ -136,11 +136,11 @@ def _recorded(function: Reference, facts: Facts, given: _Given) -> Recording:
 
 def _values(graph: GraphProto, stored: StoredCase) -> dict[str, StoredValue]:
     """Return the values around a model's node, by name."""
-    found = {}
-    for one in graph.initializer:
-        array = from_tensor_proto(one)
-        found[one.name] = StoredValue(one.name, type_of(array), [array], Structure("tensor", array.shape))
-    return found | {one.name: one for one in stored.inputs}
+    values = {}
+    for value in graph.initializer:
+        array = from_tensor_proto(value)
+        values[value.name] = StoredValue(value.name, type_of(array), [array], Structure("tensor", array.shape))
+    return values | {value.name: value for value in stored.inputs}
 
 
 class _Given:
@@ -155,14 +155,14 @@ class _Given:
             self.ports[port.name] = [values[name] for name in own if name] or ([] if port.is_variadic else None)
         if any(names):
             raise OpconformError(f"{version.operator} has {len(self.ports)} inputs")
-        self.attributes = {one.name: one.value for one in map(attribute_from, node.attribute)}
+        self.attributes = {attribute.name: attribute.value for attribute in map(attribute_from, node.attribute)}
         self.captured = [values[name] for name in dict.fromkeys(self._free()) if name in values]
 
     def _free(self) -> Iterator[str]:
         """Yield the names that bodies use but do not define."""
         for body in self.attributes.values():
             if isinstance(body, Body):
-                made = {one.name for one in body.inputs} | {name for node in body.nodes for name in node.outputs}
+                made = {input_.name for input_ in body.inputs} | {name for node in body.nodes for name in node.outputs}
                 yield from (name for node in body.nodes for name in node.inputs if name not in made)
 
     def array(self, port: str) -> Array:
@@ -172,7 +172,7 @@ class _Given:
 
     def arrays(self) -> Iterator[Array]:
         """Yield all tensors, in port order."""
-        for value in (*(one for several in self.ports.values() for one in several or ()), *self.captured):
+        for value in (*(stored for several in self.ports.values() for stored in several or ()), *self.captured):
             yield from value.arrays
 
     def facts(self, operator: str, stored: StoredCase) -> Facts:
@@ -192,23 +192,23 @@ class _Given:
             silences=version.options,
             clauses=version.clause_ids,
             precision=version.budgets(floats),
-            captured={one.name: _port([one], variadic=False) for one in self.captured},
+            captured={value.name: _port([value], variadic=False) for value in self.captured},
             structures=dict(self._structures()),
         )
 
     def _structures(self) -> Iterator[tuple[str, Structure | tuple[Structure, ...]]]:
         variadic = {port.name for port in self._version.signature.inputs if port.is_variadic}
-        for name, several in (*self.ports.items(), *((one.name, [one]) for one in self.captured)):
-            if several and any(one.structure.kind != "tensor" for one in several):
-                made = tuple(one.structure for one in several)
+        for name, several in (*self.ports.items(), *((value.name, [value]) for value in self.captured)):
+            if several and any(value.structure.kind != "tensor" for value in several):
+                made = tuple(value.structure for value in several)
                 yield name, made if name in variadic else made[0]
 
     def _outputs(self, stored: StoredCase) -> Iterator[tuple[str, str | None]]:
         """Yield the requested outputs with their stored types, None for one that is left out."""
-        types, ports = {one.name: one.type for one in stored.outputs}, self._version.signature.outputs
-        for place, name in enumerate(self._node.output):
-            port = ports[min(place, len(ports) - 1)]
-            own = f"{port.name}_{place - len(ports) + 1}" if port.is_variadic else port.name
+        types, ports = {output.name: output.type for output in stored.outputs}, self._version.signature.outputs
+        for index, name in enumerate(self._node.output):
+            port = ports[min(index, len(ports) - 1)]
+            own = f"{port.name}_{index - len(ports) + 1}" if port.is_variadic else port.name
             yield own, types.get(name)
 
 

@@ -120,28 +120,32 @@ Given: TypeAlias = Mapping[str, "tuple[Argument, ...] | None"]
 
 def arguments(row: Row) -> Given:
     """Return the arguments of a case. Raises CaseIdError for numbers that don't fit an input's type."""
-    parts, found = row.parts, dict[str, tuple[Argument, ...] | None]()
+    parts, by_port = row.parts, dict[str, tuple[Argument, ...] | None]()
     for port in row.version.signature.inputs:
         own, delivery = _given(row, port, parts.get(port.name, ())), str(row.get(f"{port.name}{FROM}"))
         if own and row.version.signature.input(delivery) is not None:
-            own = _again(row, own, (found.get(delivery) or own)[0])
+            own = _again(row, own, (by_port.get(delivery) or own)[0])
         elif port.is_variadic and own and delivery == CONSTANT:
-            own = (own[0], *(replace(one, constant=True) for one in own[1:]))
-        found[port.name] = own
-    return found
+            own = (own[0], *(replace(argument, constant=True) for argument in own[1:]))
+        by_port[port.name] = own
+    return by_port
 
 
 def _again(row: Row, given: tuple[Argument, ...], first: Argument) -> tuple[Argument, ...]:
     """Return arguments that all reuse the tensor of another one. Raises CaseIdError if their types or shapes differ."""
 
-    def kind(one: Argument) -> tuple[object, ...]:
-        operand = one.operand
-        return one.type, one.part, one.how, *(() if operand is None else (operand.domain, operand.fill))
+    def kind(argument: Argument) -> tuple[object, ...]:
+        operand = argument.operand
+        return argument.type, argument.part, argument.how, *(() if operand is None else (operand.domain, operand.fill))
 
-    for one in given:
-        if kind(one) != kind(first) or one.how != "filled" or first.constant:
-            raise CaseIdError(f"{row.id}: {one.name} cannot be the tensor {first.name}: their types or shapes differ")
-    return tuple(one if one is first else replace(first, port=one.port, again=True) for one in given)
+    for argument in given:
+        if kind(argument) != kind(first) or argument.how != "filled" or first.constant:
+            raise CaseIdError(
+                f"{row.id}: {argument.name} cannot be the tensor {first.name}: their types or shapes differ"
+            )
+    return tuple(
+        argument if argument is first else replace(first, port=argument.port, again=True) for argument in given
+    )
 
 
 def _given(row: Row, port: Port, parts: tuple[Part, ...]) -> tuple[Argument, ...] | None:
@@ -193,17 +197,17 @@ def _ranked(row: Row, port: Port, size: int) -> tuple[int, ...]:
 
 def inputs_of(row: Row, given: Given, fixed: Mapping[str, Arrays]) -> tuple[Input | None, ...]:
     """Return a program's inputs in the signature's order; `fixed` has the elements of constants, by argument."""
-    symbolic, found, last = row.get("dims") == "symbolic", list[Input | None](), 0
+    symbolic, inputs, last = row.get("dims") == "symbolic", list[Input | None](), 0
     for name, several in given.items():
         if several is None:
-            found.append(None)
-            last = len(found) if _is_named_empty(row, name) else last
+            inputs.append(None)
+            last = len(inputs) if _is_named_empty(row, name) else last
             continue
-        for one in several:
-            held = b"".join(map(content, fixed[one.name])) if one.constant else None
-            found.append(one.input(symbolic, held))
-            last = len(found)
-    return tuple(found[:last])
+        for argument in several:
+            held = b"".join(map(content, fixed[argument.name])) if argument.constant else None
+            inputs.append(argument.input(symbolic, held))
+            last = len(inputs)
+    return tuple(inputs[:last])
 
 
 def _is_named_empty(row: Row, port: str) -> bool:
@@ -218,16 +222,16 @@ def captured_of(row: Row) -> tuple[Argument, ...]:
     """Return the outer values that the bodies of a case use. They are filled, and are not inputs of the operator."""
     graphs = [a.name for a in row.version.signature.attributes if a.kind in ("graph", "graphs")]
     values = [row.get(name) for name in graphs]
-    names = [str(one) for v in values if not isinstance(v, Word) for one in (v if isinstance(v, tuple) else (v,))]
+    names = [str(word) for v in values if not isinstance(v, Word) for word in (v if isinstance(v, tuple) else (v,))]
     return tuple(
         Argument(
-            Port(one.name, one.type),
-            one.name,
-            one.type,
-            tuple(int(d) for d in one.dims) if one.structure is None else _sample(parse_type(one.type)),
+            Port(input_.name, input_.type),
+            input_.name,
+            input_.type,
+            tuple(int(d) for d in input_.dims) if input_.structure is None else _sample(parse_type(input_.type)),
             "filled",
         )
-        for one in captured_by(row.version, row.id.types, names)
+        for input_ in captured_by(row.version, row.id.types, names)
     )
 
 
@@ -240,7 +244,7 @@ def _sample(expression: TypeExpression) -> Structure:
 
 def attributes_of(row: Row) -> tuple[Attribute, ...]:
     """Return the attributes that a case sets, in the signature's order, and last an attribute that no version has."""
-    found = []
+    attributes = []
     for signature in row.version.signature.attributes:
         value = row.get(signature.name)
         letter = next((k for k, s in row.version.types_from.items() if s.attribute == signature.name), None)
@@ -249,11 +253,11 @@ def attributes_of(row: Row) -> tuple[Attribute, ...]:
             value = _of_type(row, signature, letter)
         if not isinstance(value, (Word, Recipe, Mapping)) and not fed:
             kind: AttributeKind = signature.kind  # type: ignore[assignment]  # audited names
-            found.append(Attribute(signature.name, kind, _attribute_value(row, signature, letter, value)))
+            attributes.append(Attribute(signature.name, kind, _attribute_value(row, signature, letter, value)))
     unknown = row.get("unknown")
     if isinstance(unknown, str):
-        found.append(Attribute(unknown, "int", 1))
-    return tuple(found)
+        attributes.append(Attribute(unknown, "int", 1))
+    return tuple(attributes)
 
 
 def _is_made(row: Row, signature: AttributeSignature, letter: str) -> bool:
@@ -283,7 +287,7 @@ def _attribute_value(row: Row, signature: AttributeSignature, letter: str | None
     if signature.kind == "type_proto" and isinstance(value, str):
         return bound_type(row.version, row.id.types, value)
     if signature.kind == "graphs" and isinstance(value, tuple):
-        return tuple(body_of(row.version, row.id.types, str(one)) for one in value)
+        return tuple(body_of(row.version, row.id.types, str(name)) for name in value)
     return value  # type: ignore[return-value]  # typed when it was read
 
 
@@ -293,9 +297,9 @@ def _tensor(row: Row, value: TensorValue, letter: str | None) -> Tensor | Sparse
     element = element_type(letters.get(str(name), str(name)))
     try:
         if element.is_integer:
-            for one in value.values:
-                if not isinstance(one, int) or not element.smallest <= one <= element.largest:
-                    raise ValueError(f"read {one!r}")
+            for number in value.values:
+                if not isinstance(number, int) or not element.smallest <= number <= element.largest:
+                    raise ValueError(f"read {number!r}")
         held = np.array(value.values, object).astype(element.dtype)
     except (ValueError, TypeError, OverflowError) as error:
         raise CaseIdError(f"{row.id}: an attribute's tensor holds elements of {element.name}: {error}") from error
@@ -318,35 +322,35 @@ def opset(row: Row) -> int | None:
 
 def symbols(row: Row, given: Given) -> Symbols:
     """Return the symbols for expressions about a case's inputs: inputs' shapes, `d`, `r`, `n`, and attributes."""
-    found: Symbols = {}
+    values: Symbols = {}
     for signature in row.version.signature.attributes:
         value = row.get(signature.name)
         number = as_symbol(signature.default if isinstance(value, Word) else value)
         if number is not None:
-            found[signature.name] = number
-    for place, (name, several) in enumerate(given.items()):
+            values[signature.name] = number
+    for index, (name, several) in enumerate(given.items()):
         if several and isinstance(several[0].part, tuple):
-            found[name] = several[0].part
-            if place == 0:
-                found |= {"d": several[0].part, "r": len(several[0].part), "n": len(several)}
+            values[name] = several[0].part
+            if index == 0:
+                values |= {"d": several[0].part, "r": len(several[0].part), "n": len(several)}
             operand = several[0].operand
             if operand is not None and isinstance(operand.shape, tuple):
-                found = {**_bound(operand.shape, several[0].part), **found}
-    return found
+                values = {**_bound(operand.shape, several[0].part), **values}
+    return values
 
 
 def _bound(shape: Sequence[int | str], actual: tuple[int, ...]) -> Symbols:
     """Return the values of the symbols that are dimensions of an operand's shape; `S...` takes the remaining ones."""
-    found: Symbols = {}
+    sizes: Symbols = {}
     rest = len(actual) - len(shape) + 1
-    place = 0
+    axis = 0
     for word in shape:
         wide = rest if isinstance(word, str) and word.strip().endswith("...") else 1
-        here = actual[place : place + max(wide, 0)]
-        place += max(wide, 0)
+        here = actual[axis : axis + max(wide, 0)]
+        axis += max(wide, 0)
         if isinstance(word, str) and word.removesuffix("...").strip().isidentifier():
-            found[word.removesuffix("...").strip()] = here if word.strip().endswith("...") else (*here, 0)[0]
-    return found
+            sizes[word.removesuffix("...").strip()] = here if word.strip().endswith("...") else (*here, 0)[0]
+    return sizes
 
 
 @dataclass(frozen=True)
@@ -363,16 +367,21 @@ class Filling:
 
     def tensors(self, fills: Sequence[str], keys: Sequence[str]) -> dict[str, Arrays]:
         """Return the tensors of each argument by name, lanes first; written ones are the same in all lanes."""
-        found: dict[str, Arrays] = {}
-        several = [*(one for group in self.given.values() for one in group or () if not one.again), *self.captured]
-        for one in several:
-            if one.value is not None:
-                found[one.name] = (np.broadcast_to(one.value, (len(keys), *one.value.shape)),)
-        found |= self._filled([one for one in several if one.how == "filled" or one.fills_values], fills, keys)
-        for one in several:
-            if one.how == "drawn":
-                found[one.name] = (self._drawn(one, found, keys), *found.get(one.name, ())[1:])
-        return found
+        tensors: dict[str, Arrays] = {}
+        several = [
+            *(argument for group in self.given.values() for argument in group or () if not argument.again),
+            *self.captured,
+        ]
+        for argument in several:
+            if argument.value is not None:
+                tensors[argument.name] = (np.broadcast_to(argument.value, (len(keys), *argument.value.shape)),)
+        tensors |= self._filled(
+            [argument for argument in several if argument.how == "filled" or argument.fills_values], fills, keys
+        )
+        for argument in several:
+            if argument.how == "drawn":
+                tensors[argument.name] = (self._drawn(argument, tensors, keys), *tensors.get(argument.name, ())[1:])
+        return tensors
 
     def _filled(self, wanted: Sequence[Argument], fills: Sequence[str], keys: Sequence[str]) -> dict[str, Arrays]:
         lanes: dict[str, list[int]] = {}
@@ -380,62 +389,64 @@ class Filling:
             lanes.setdefault(name, []).append(lane)
         if len(lanes) == 1:
             return self._filled_alike(wanted, fills[0], keys)
-        found: dict[str, list[Array]] = {
-            one.name: [
+        filled: dict[str, list[Array]] = {
+            argument_.name: [
                 np.empty((len(keys), *s), element_type(t.type).dtype)
-                for t, s in zip(one.leaves, one.shapes, strict=True)
+                for t, s in zip(argument_.leaves, argument_.shapes, strict=True)
             ]
-            for one in wanted
+            for argument_ in wanted
         }
         for name, places in lanes.items():
             for argument, arrays in self._filled_alike(wanted, name, [keys[i] for i in places]).items():
-                for whole, array in zip(found[argument], arrays, strict=True):
-                    whole[places] = array
-        return {name: tuple(arrays) for name, arrays in found.items()}
+                for target, array in zip(filled[argument], arrays, strict=True):
+                    target[places] = array
+        return {name: tuple(arrays) for name, arrays in filled.items()}
 
     def _filled_alike(self, wanted: Sequence[Argument], name: str, keys: Sequence[str]) -> dict[str, Arrays]:
         """Fill all tensors of one type as one run of elements, so that one of them gets the NaN."""
         usual = fill_recipe(name)
         runs: dict[tuple[str, Recipe], list[tuple[int, ...]]] = {}
-        for one in wanted:
-            for place, (leaf, shape) in enumerate(zip(one.leaves, one.shapes, strict=True)):
-                if not _is_counted(one, place):
-                    runs.setdefault((leaf.type, self._recipe(one, usual)), []).append(shape)
+        for argument in wanted:
+            for index, (leaf, shape) in enumerate(zip(argument.leaves, argument.shapes, strict=True)):
+                if not _is_counted(argument, index):
+                    runs.setdefault((leaf.type, self._recipe(argument, usual)), []).append(shape)
         made = {key: self._run(key, sum(map(count, shapes)), keys) for key, shapes in runs.items()}
         used = dict.fromkeys(runs, 0)
-        found: dict[str, Arrays] = {}
-        for one in wanted:
+        filled: dict[str, Arrays] = {}
+        for argument in wanted:
             arrays: list[Array] = []
-            for place, (leaf, shape) in enumerate(zip(one.leaves, one.shapes, strict=True)):
-                if _is_counted(one, place):
-                    arrays.append(_counted(one, leaf, shape, len(keys)))
+            for index, (leaf, shape) in enumerate(zip(argument.leaves, argument.shapes, strict=True)):
+                if _is_counted(argument, index):
+                    arrays.append(_counted(argument, leaf, shape, len(keys)))
                     continue
-                key = leaf.type, self._recipe(one, usual)
+                key = leaf.type, self._recipe(argument, usual)
                 start, used[key] = used[key], used[key] + count(shape)
                 elements = made[key][:, start : used[key]]
                 if key[1].name == FIRST and key[1] is usual:
-                    elements = turned(elements, [f"{text} {one.name} {place}" for text in keys])
+                    elements = turned(elements, [f"{text} {argument.name} {index}" for text in keys])
                 elements = elements.reshape(len(keys), *shape)
-                domain = one.operand.domain if one.operand else None
+                domain = argument.operand.domain if argument.operand else None
                 arrays.append(elements if domain is None else restricted(domain.name, domain.arguments, elements))
-            found[one.name] = tuple(arrays)
-        return found
+            filled[argument.name] = tuple(arrays)
+        return filled
 
-    def _recipe(self, one: Argument, usual: Recipe) -> Recipe:
-        return one.operand.fill if one.operand is not None and one.operand.fill is not None else usual
+    def _recipe(self, argument: Argument, usual: Recipe) -> Recipe:
+        return argument.operand.fill if argument.operand is not None and argument.operand.fill is not None else usual
 
     def check(self, fill_name: str) -> None:
         """Raise CaseIdError for a fill that does not exist, or that suits none of the inputs that it fills."""
         usual = fill_recipe(fill_name)
-        given = [*(one for group in self.given.values() for one in group or ()), *self.captured]
+        given = [*(argument for group in self.given.values() for argument in group or ()), *self.captured]
         wanted = [
-            one for one in given if (one.how == "filled" or one.fills_values) and self._recipe(one, usual) is usual
+            argument
+            for argument in given
+            if (argument.how == "filled" or argument.fills_values) and self._recipe(argument, usual) is usual
         ]
-        leaves_of = [leaf for one in wanted for leaf in one.leaves]
+        leaves_of = [leaf for argument in wanted for leaf in argument.leaves]
         suiting = usual.name in RECIPES and any(suits(usual.name, element_type(leaf.type)) for leaf in leaves_of)
         if suiting or usual.name in self._family_fills:
             return
-        if leaves_of and any(map(count, [shape for one in wanted for shape in one.shapes])):
+        if leaves_of and any(map(count, [shape for argument in wanted for shape in argument.shapes])):
             fill(usual.name, Blank(element_type(leaves_of[0].type), 0, 1), [])  # says why
 
     @functools.cached_property
@@ -447,34 +458,36 @@ class Filling:
         blank = Blank(element_type(type_), size, self.terms)
         own = self._family_fills.get(recipe.name)
         if own is not None:
-            told = tuple(self._told(recipe))
-            return fill(recipe.name, blank, keys, lambda blank, draw: own(blank, draw, *told))
+            arguments = tuple(self._arguments(recipe))
+            return fill(recipe.name, blank, keys, lambda blank, draw: own(blank, draw, *arguments))
         return fill(recipe.name if suits(recipe.name, blank.type) else FIRST, blank, keys)
 
-    def _told(self, recipe: Recipe) -> Iterator[str]:
+    def _arguments(self, recipe: Recipe) -> Iterator[str]:
         letters = dict(zip(free_letters(self.row.version), self.row.id.types, strict=False))
         return (letters.get(word, word) for word in recipe.arguments)
 
-    def _drawn(self, one: Argument, before: Mapping[str, Arrays], keys: Sequence[str]) -> Array:
-        recipe, operand = one.recipe, one.operand
-        if recipe is None or not (isinstance(one.part, tuple) or one.fills_values):
-            why = f"a recipe draws only tensors and the keys of maps; {one.name} is {one.type}"
+    def _drawn(self, argument: Argument, before: Mapping[str, Arrays], keys: Sequence[str]) -> Array:
+        recipe, operand = argument.recipe, argument.operand
+        if recipe is None or not (isinstance(argument.part, tuple) or argument.fills_values):
+            why = f"a recipe draws only tensors and the keys of maps; {argument.name} is {argument.type}"
             raise OpconformError(f"{self.row.version.operator}: {why}")
         known = symbols(self.row, self.given)
-        told = {name: _told_of(value, known) for name, value in (operand.arguments if operand else {}).items()}
-        told |= {f"_{place}": _told_of(word, known) for place, word in enumerate(recipe.arguments)}
+        arguments = {name: _argument_of(value, known) for name, value in (operand.arguments if operand else {}).items()}
+        arguments |= {f"_{index}": _argument_of(word, known) for index, word in enumerate(recipe.arguments)}
         drawing = Drawing(
-            element_type(one.leaves[0].type),
-            one.shapes[0],
-            Draw([f"{key} {one.name}" for key in keys]),
+            element_type(argument.leaves[0].type),
+            argument.shapes[0],
+            Draw([f"{key} {argument.name}" for key in keys]),
             self._attributes,
             {name: arrays[0] for name, arrays in before.items() if arrays},
-            told,
+            arguments,
         )
         try:
             array = np.asarray(family_of(self.row.spec).draws[recipe.name](drawing))
         except (ArithmeticError, LookupError, ValueError) as error:  # an attribute that the recipe needs is absent
-            raise OpconformError(f"{self.row.id}: {one.name} cannot be drawn as {recipe.name}: {error!r}") from error
+            raise OpconformError(
+                f"{self.row.id}: {argument.name} cannot be drawn as {recipe.name}: {error!r}"
+            ) from error
         array = array.reshape(1 if array.ndim == 1 else len(array), *drawing.shape)
         return np.broadcast_to(array, (len(keys), *drawing.shape)).astype(drawing.type.dtype)
 
@@ -484,7 +497,7 @@ class Filling:
         return {**usual, **{a.name: a.value for a in attributes_of(self.row)}}
 
 
-def _told_of(value: Value, known: Symbols) -> Any:
+def _argument_of(value: Value, known: Symbols) -> Any:
     """Return an argument of a recipe: expressions evaluated, other text as it is."""
     if isinstance(value, tuple):
         return tuple(numbers([v for v in value if isinstance(v, (int, float, str))], known))
@@ -496,13 +509,13 @@ def _told_of(value: Value, known: Symbols) -> Any:
         return value
 
 
-def _is_counted(one: Argument, place: int) -> bool:
+def _is_counted(argument: Argument, index: int) -> bool:
     """Return whether a tensor of a structure is numbered: a map's keys, a sparse tensor's indices."""
-    kind = one.part.kind if isinstance(one.part, Structure) else ""
-    return (kind == "map" and place == 0) or (kind == "sparse" and place == 1)
+    kind = argument.part.kind if isinstance(argument.part, Structure) else ""
+    return (kind == "map" and index == 0) or (kind == "sparse" and index == 1)
 
 
-def _counted(one: Argument, leaf: Leaf, shape: tuple[int, ...], lanes: int) -> Array:
+def _counted(argument: Argument, leaf: Leaf, shape: tuple[int, ...], lanes: int) -> Array:
     """Return keys or indices, sorted and distinct."""
     (size,) = shape
     element = element_type(leaf.type)
@@ -510,9 +523,9 @@ def _counted(one: Argument, leaf: Leaf, shape: tuple[int, ...], lanes: int) -> A
         names = np.empty(size, object)
         names[:] = [f"key {i:03d}" for i in range(size)]
         return np.broadcast_to(names, (lanes, size))
-    dims = one.part.dims if isinstance(one.part, Structure) else None
-    whole = count(tuple(int(d) for d in dims)) if dims else 3 * size
-    return np.broadcast_to((np.arange(size) * whole // max(size, 1)).astype(element.dtype), (lanes, size))
+    dims = argument.part.dims if isinstance(argument.part, Structure) else None
+    total = count(tuple(int(d) for d in dims)) if dims else 3 * size
+    return np.broadcast_to((np.arange(size) * total // max(size, 1)).astype(element.dtype), (lanes, size))
 
 
 def output_ports(row: Row, attributes: Sequence[Attribute]) -> tuple[tuple[str, str | None], ...]:
@@ -527,18 +540,21 @@ def output_ports(row: Row, attributes: Sequence[Attribute]) -> tuple[tuple[str, 
         many = asked if isinstance(asked, int) else len(asked) if isinstance(asked, tuple) else last.minimum
         held = next((a.value.outputs for a in attributes if isinstance(a.value, Body)), ())
         allowed = version.signature.types.get(last.type, ())
-        told = [one if (one := f"seq({o.type})") in allowed and o.type not in allowed else o.type for o in held]
-        told = told[-many:] if many <= len(held) else []
-        types = told or [resolve_type(version, row.id.types, last, i) for i in range(many)]
+        types_held = [
+            in_sequence if (in_sequence := f"seq({o.type})") in allowed and o.type not in allowed else o.type
+            for o in held
+        ]
+        types_held = types_held[-many:] if many <= len(held) else []
+        types = types_held or [resolve_type(version, row.id.types, last, i) for i in range(many)]
         return tuple((f"{last.name}_{i}", type_) for i, type_ in enumerate(types))
     names = asked if isinstance(asked, tuple) else usual_outputs(version)
-    found = [
+    ports = [
         (port.name, resolve_type(version, row.id.types, port) if port.name in names else None)
         for port in version.signature.outputs
     ]
-    while found and found[-1][1] is None:
-        found.pop()
-    return tuple(found)
+    while ports and ports[-1][1] is None:
+        ports.pop()
+    return tuple(ports)
 
 
 _LETTER = re.compile(r"\{(\w+)(\.item)?\}")
@@ -562,26 +578,28 @@ def captured_by(version: VersionSpec, types: tuple[str, ...], names: Iterable[st
 
     Each has the type and dimensions of the output that a body copies it to. Raises OpconformError if no body does.
     """
-    found: dict[str, Input | None] = {}
+    captured: dict[str, Input | None] = {}
     for name in names:
         body, outputs = _read(version, types, name)
         for free, copy in _free(body, outputs, frozenset()):
-            found[free] = found.get(free) or (None if copy is None else replace(copy, name=free))
-        missing = [free for free, copy in found.items() if copy is None]
+            captured[free] = captured.get(free) or (None if copy is None else replace(copy, name=free))
+        missing = [free for free, copy in captured.items() if copy is None]
         if missing:
             message = f"the type of {missing[0]} is unknown; copy it to an output, by Identity or a Loop"
             raise OpconformError(f"{version.operator}, graph {body.name!r}: {message}")
-    return tuple(one for one in found.values() if one is not None)
+    return tuple(input_ for input_ in captured.values() if input_ is not None)
 
 
 def _free(body: Body, outputs: Mapping[str, Input], around: frozenset[str]) -> Iterator[tuple[str, Input | None]]:
     """Yield the names that a body and its inner bodies use but do not define, with an output that copies each."""
-    inside = around | {one.name for one in body.inputs} | {name for node in body.nodes for name in node.outputs}
+    inside = around | {part.name for part in body.inputs} | {name for node in body.nodes for name in node.outputs}
     for node in body.nodes:
         copy = outputs.get(node.outputs[0]) if node.operator.name in ("Identity", "Loop") else None
         yield from ((name, copy) for name in node.inputs if name and name not in inside)
-        for inner in (one.value for one in node.attributes if isinstance(one.value, Body)):
-            plain = {one.name: Input(one.name, one.type, one.shape) for one in inner.outputs if one.shape is not None}
+        for inner in (part.value for part in node.attributes if isinstance(part.value, Body)):
+            plain = {
+                part.name: Input(part.name, part.type, part.shape) for part in inner.outputs if part.shape is not None
+            }
             yield from _free(inner, plain, inside)
 
 
@@ -590,9 +608,9 @@ def _read(version: VersionSpec, types: tuple[str, ...], name: str) -> tuple[Body
         raise OpconformError(f"{version.operator} has no graph {name!r}; it has {', '.join(version.graphs)}")
     bound = dict(zip(free_letters(version), types, strict=False))
 
-    def type_(found: re.Match[str]) -> str:
-        name = bound.get(found[1], found[1])
-        return _onnx_type(element_names(name)[-1] if found[2] else name)
+    def type_(match: re.Match[str]) -> str:
+        name = bound.get(match[1], match[1])
+        return _onnx_type(element_names(name)[-1] if match[2] else name)
 
     return _parsed(_LETTER.sub(type_, version.graphs[name]))
 
@@ -614,18 +632,18 @@ def _parsed(text: str) -> tuple[Body, Mapping[str, Input]]:
     except onnx.parser.ParseError as error:
         raise OpconformError(f"{text!r} is not a graph: {error}") from None
     named = {name: young for young, name in stand_ins.items()}
-    return _body(graph, named), {one.name: _input(one, named) for one in graph.output}
+    return _body(graph, named), {output.name: _input(output, named) for output in graph.output}
 
 
 def _body(graph: GraphProto, named: Mapping[str, str]) -> Body:
-    fixed = {one.name: from_tensor_proto(one) for one in graph.initializer}
+    fixed = {value.name: from_tensor_proto(value) for value in graph.initializer}
     return Body(
         graph.name,
         (
-            *(_input(one, named) for one in graph.input if one.name not in fixed),
+            *(_input(value, named) for value in graph.input if value.name not in fixed),
             *(Input(name, type_of(array), array.shape, content(array)) for name, array in fixed.items()),
         ),
-        tuple(_output(_input(one, named)) for one in graph.output),
+        tuple(_output(_input(value, named)) for value in graph.output),
         tuple(_node(node, named) for node in graph.node),
     )
 
@@ -656,15 +674,15 @@ def _type(type_: TypeProto, named: Mapping[str, str]) -> str:
         return f"seq({_type(type_.sequence_type.elem_type, named)})"
     if type_.HasField("optional_type"):
         return f"optional({_type(type_.optional_type.elem_type, named)})"
-    found = numbered(type_.tensor_type.elem_type)
-    if found is None:
+    name = numbered(type_.tensor_type.elem_type)
+    if name is None:
         raise OpconformError(f"a body has a value of type {type_}, which cases cannot have")
-    return named.get(found.name, found.name)
+    return named.get(name.name, name.name)
 
 
 def _node(node: NodeProto, named: Mapping[str, str]) -> Node:
     operator = OperatorVersion("onnx", node.op_type, NO_VERSION, node.domain)
-    attributes = tuple(attribute_from(one, named) for one in node.attribute)
+    attributes = tuple(attribute_from(attribute, named) for attribute in node.attribute)
     return Node(operator, tuple(node.input), tuple(node.output), attributes)
 
 
@@ -690,7 +708,7 @@ def attribute_from(attribute: AttributeProto, named: Mapping[str, str] = Mapping
         case "string":
             value = value.decode()
         case "strings":
-            value = tuple(one.decode() for one in value)
+            value = tuple(text.decode() for text in value)
         case "ints" | "floats":
             value = tuple(value)
         case "int" | "float":

@@ -49,7 +49,7 @@ def pairings(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> Ite
 
 def _bases(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> list[Row]:
     """Return the valid planned cases that are not too large, with fixed dimensions and without the names of edges."""
-    found: dict[CaseId, None] = {}
+    bases: dict[CaseId, None] = {}
     for case in planned:
         edge = version.edge(case.edge) if case.edge else None
         plain = without_settings(replace(case, edge=None), "dims")
@@ -59,8 +59,8 @@ def _bases(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> list[
         if len(case.types) != len(free_letters(version)):  # an edge whose variadic input has several types
             continue
         if _size(case) <= _LARGEST and settle(version, plain) == plain:
-            found[plain] = None
-    return [read_row(spec, version, case) for case in found]
+            bases[plain] = None
+    return [read_row(spec, version, case) for case in bases]
 
 
 # Delivery
@@ -87,7 +87,9 @@ def _delivered(version: VersionSpec, bases: Sequence[Row], how: str) -> Iterator
             case = settle(version, with_settings(row, [(f"{port.name}{FROM}", how) for port in there]))
             candidates.append((_features(version, row), case))
     for _ in range(_MOST[how]):
-        best = max(candidates, key=lambda one: (_gain(one[0] - covered), -_size(one[1])), default=None)
+        best = max(
+            candidates, key=lambda candidate: (_gain(candidate[0] - covered), -_size(candidate[1])), default=None
+        )
         if best is None or not best[0] - covered:
             return
         covered |= best[0]
@@ -109,18 +111,18 @@ def _is_known_twice(row: Row) -> bool:
 
 def _features(version: VersionSpec, row: Row) -> set[tuple[object, ...]]:
     """Return what may matter for a constant: types, ranks, the inputs and attributes that are given."""
-    found: set[tuple[object, ...]] = set(enumerate(row.id.types))
+    features: set[tuple[object, ...]] = set(enumerate(row.id.types))
     first = row.id.shapes[0] if row.id.shapes else None
-    found |= {(_FIRST, len(first))} if isinstance(first, tuple) else set()
+    features |= {(_FIRST, len(first))} if isinstance(first, tuple) else set()
     letter = first_letter(version)
     if letter is not None:
-        found.add((_FIRST, arithmetic(row.id.types[free_letters(version).index(letter)])))
-    found |= {(place, len(part)) for place, part in enumerate(row.id.shapes) if isinstance(part, tuple)}
+        features.add((_FIRST, arithmetic(row.id.types[free_letters(version).index(letter)])))
+    features |= {(index, len(part)) for index, part in enumerate(row.id.shapes) if isinstance(part, tuple)}
     for name, text in row.id.settings:
         attribute = version.signature.attribute(name)
         if attribute is not None:
-            found.add((name, text if attribute.kind == "string" else ""))
-    return found | {(port.name,) for port in version.signature.inputs if given(row, port)}
+            features.add((name, text if attribute.kind == "string" else ""))
+    return features | {(port.name,) for port in version.signature.inputs if given(row, port)}
 
 
 # Options with ranks
@@ -128,14 +130,14 @@ def _features(version: VersionSpec, row: Row) -> set[tuple[object, ...]]:
 
 def free_options(version: VersionSpec) -> dict[str, list[tuple[str, Value]]]:
     """Return attributes that the spec crosses with every shape, with the levels, by name, that are not the default."""
-    found: dict[str, list[tuple[str, Value]]] = {}
+    options: dict[str, list[tuple[str, Value]]] = {}
     for attribute in version.signature.attributes:
         levels = version.parameters.get(attribute.name, {})
         some = [(name, value) for name, value in levels.items() if _is_option(attribute, value)]
         bound = any({attribute.name, "shapes"} <= out.keys() for out in version.exclude)
         if some and not (attribute.required or bound or attribute.name in AXES_NAMES | NUMBERS_OF_DRAWS):
-            found[attribute.name] = some
-    return found
+            options[attribute.name] = some
+    return options
 
 
 def _is_option(attribute: AttributeSignature, value: Value) -> bool:
@@ -156,10 +158,10 @@ def _together(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
         for row in there if lacking else ():
             chosen: dict[str, tuple[str, Value]] = {}
             for name in lacking:
-                fits = (one for one in options[name] if not _is_excluded(version, row, {**chosen, name: one}))
-                one = next(fits, None)
-                if one is not None:
-                    chosen[name] = one
+                fits = (option for option in options[name] if not _is_excluded(version, row, {**chosen, name: option}))
+                option = next(fits, None)
+                if option is not None:
+                    chosen[name] = option
             if chosen:
                 texts = [(name, str(text_of(v, _kind(version, name), {}))) for name, (_, v) in chosen.items()]
                 yield settle(version, with_settings(row, texts))
@@ -307,24 +309,26 @@ def _of_nothing(spec: Spec, version: VersionSpec, bases: Sequence[Row]) -> Itera
     letter = first_letter(version)
     if not empty or letter is None:
         return
-    place = free_letters(version).index(letter)
+    index = free_letters(version).index(letter)
     empty.sort(key=lambda row: len(row.id.settings))
-    met = {arithmetic(row.id.types[place]) for row in empty}
+    met = {arithmetic(row.id.types[index]) for row in empty}
     names: dict[str, set[str]] = {}
     words: dict[str, set[tuple[str, str]]] = {}
     for row in bases:
-        type_, own = row.id.types[place], {(n, t) for n, t in row.id.settings if _kind(version, n) == "string"}
+        type_, own = row.id.types[index], {(n, t) for n, t in row.id.settings if _kind(version, n) == "string"}
         names.setdefault(type_, set()).update(name for name, _ in row.id.settings)
         words[type_] = words.get(type_, own) & own
     for row in bases:
-        type_ = row.id.types[place]
+        type_ = row.id.types[index]
         if "(" in type_ or arithmetic(type_) not in RARE or arithmetic(type_) in met:
             continue
-        for one in empty:
-            known = {name for name, _ in one.id.settings} <= names[type_] and words[type_] <= set(one.id.settings)
-            if known and not _is_excluded_type(version, one, letter, type_):
-                types = (*one.id.types[:place], type_, *one.id.types[place + 1 :])
-                case = settle(version, replace(one.id, types=types, fill=row.id.fill))
+        for empty_row in empty:
+            known = {name for name, _ in empty_row.id.settings} <= names[type_] and words[type_] <= set(
+                empty_row.id.settings
+            )
+            if known and not _is_excluded_type(version, empty_row, letter, type_):
+                types = (*empty_row.id.types[:index], type_, *empty_row.id.types[index + 1 :])
+                case = settle(version, replace(empty_row.id, types=types, fill=row.id.fill))
                 if _is_readable(spec, version, case):
                     met.add(arithmetic(type_))
                     yield case

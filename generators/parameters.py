@@ -43,8 +43,8 @@ def free_letters(version: VersionSpec) -> tuple[str, ...]:
     return version.signature.free_letters
 
 
-def resolve_type(version: VersionSpec, types: tuple[str, ...], port: Port, place: int = 0) -> str:
-    """Return the type of an input or output, by its letter; `place` is its index among a variadic port's tensors.
+def resolve_type(version: VersionSpec, types: tuple[str, ...], port: Port, index: int = 0) -> str:
+    """Return the type of an input or output, by its letter; `index` is its index among a variadic port's tensors.
 
     If there are more types than letters, the tensors of a variadic port take the last letter's type and the types after
     it, in turn.
@@ -52,7 +52,7 @@ def resolve_type(version: VersionSpec, types: tuple[str, ...], port: Port, place
     letters = free_letters(version)
     if port.is_variadic and len(types) > len(letters) and (len(letters) == 1 or port.type == letters[-1]):
         own = types[len(letters) - 1 :]
-        return own[place % len(own)]
+        return own[index % len(own)]
     return bound_type(version, types, version.signature.ties.get(port.type, port.type))
 
 
@@ -64,9 +64,9 @@ def bound_type(version: VersionSpec, types: tuple[str, ...], text: str) -> str:
 @functools.lru_cache(maxsize=4096)
 def _bound(text: str, types: tuple[tuple[str, str], ...]) -> str:
     bound = dict(types)
-    found = re.sub(r"[A-Za-z_]\w*", lambda word: bound.get(word[0], word[0]), text)
-    inner = holder(found)
-    return held(inner) if inner else found
+    resolved = re.sub(r"[A-Za-z_]\w*", lambda word: bound.get(word[0], word[0]), text)
+    inner = holder(resolved)
+    return held(inner) if inner else resolved
 
 
 def usual_rank(version: VersionSpec, port: str) -> int:
@@ -135,8 +135,8 @@ def text_of(value: Value, kind: str, symbols: Symbols, usual_rank: int = 1) -> s
         listed = _evaluated(value if isinstance(value, tuple) else (value,), _SCALARS[kind], symbols)
         return ",".join(_scalar_text(v, _SCALARS[kind]) for v in listed) or "none"
     if kind in _SCALARS:
-        (one,) = _evaluated((value,), _SCALARS[kind], symbols)
-        return _scalar_text(one, _SCALARS[kind])
+        (number,) = _evaluated((value,), _SCALARS[kind], symbols)
+        return _scalar_text(number, _SCALARS[kind])
     dims, flat = _flat(value, _kind_of(kind), symbols)
     text = ",".join(_scalar_text(v, _kind_of(kind)) for v in flat) or "none"
     return text if len(dims) == usual_rank < 2 else f"{print_shape(dims)}:{text}"
@@ -176,10 +176,10 @@ def flat_value(value: Value) -> tuple[Shape, list[Any]]:
 def _flat(value: Value, kind: str, symbols: Symbols) -> tuple[Shape, list[Any]]:
     if not isinstance(value, tuple):
         return (), _evaluated((value,), kind, symbols) if kind else [value]
-    if not any(isinstance(one, tuple) for one in value):
+    if not any(isinstance(entry, tuple) for entry in value):
         flat = _evaluated(value, kind, symbols) if kind else list(value)
         return (len(flat),), flat
-    parts = [_flat(one, kind, symbols) for one in value]
+    parts = [_flat(entry, kind, symbols) for entry in value]
     if len({dims for dims, _ in parts}) != 1:
         raise OpconformError(f"{value!r} is not a tensor: its rows differ in length")
     return (len(parts), *parts[0][0]), [v for _, row in parts for v in row]
@@ -218,10 +218,10 @@ def _evaluated(parts: tuple[Value, ...], kind: str, symbols: Symbols) -> list[An
     """Return scalars, with expressions evaluated if the kind is a number."""
     if kind not in ("int", "float"):
         return list(parts)
-    found: list[Any] = []
+    values: list[Any] = []
     for part in parts:
-        found += numbers([part], symbols) if isinstance(part, str) else [part]
-    return found
+        values += numbers([part], symbols) if isinstance(part, str) else [part]
+    return values
 
 
 def _scalar_text(value: Any, kind: str) -> str:
@@ -231,8 +231,8 @@ def _scalar_text(value: Any, kind: str) -> str:
         text = encode_text(str(value))
         return f"%{ord(text[0]):02X}{text[1:]}" if text in ("absent", "omitted", "given", "none") else text
     if kind == "float":
-        whole = float(value).is_integer() and abs(value) < _EXACT and (value or math.copysign(1, value) > 0)
-        return str(int(value)) if whole else repr(float(value))
+        is_integer = float(value).is_integer() and abs(value) < _EXACT and (value or math.copysign(1, value) > 0)
+        return str(int(value)) if is_integer else repr(float(value))
     return str(int(value)) if kind == "int" else str(value)
 
 
@@ -297,7 +297,7 @@ def check_range(value: Value, kind: str) -> None:
     """Raise ValueError if a whole number does not fit its kind."""
     element = element_types().get(_element(kind))
     least, most = (element.smallest, element.largest) if element and element.is_integer else (-_INT64, _INT64 - 1)
-    if not all(least <= one <= most for one in flat_value(value)[1] if is_whole(one)):
+    if not all(least <= number <= most for number in flat_value(value)[1] if is_whole(number)):
         raise ValueError(f"{value!r} is out of range")
 
 

@@ -45,7 +45,7 @@ def plain_answer(expectation: Expectation) -> PlainAnswer | None:
     if chosen is None:
         return None
     laned = [_value(bounds) for bounds in chosen.outputs]
-    errors = [_tolerance(strict, place, output) for place, output in enumerate(laned)]
+    errors = [_tolerance(strict, index, output) for index, output in enumerate(laned)]
     known = [error for error in errors if error is not None]
     return PlainAnswer(
         tuple(output[0, ...] for output in laned), max(known, default=0.0) if len(known) == len(errors) else None
@@ -68,14 +68,14 @@ def _value(bounds: Bounds) -> Array:
 def _flagged(numbers: Array, lower: Array, flags: Array) -> Array:
     """Return the numbers, or a value that the flags name if no number is admitted, with the required sign of zeros."""
     none, names = np.isnan(lower), ((Flag.NAN, np.nan), (Flag.POSITIVE_INFINITY, np.inf), (Flag.ZERO, 0.0))
-    found = numbers.copy()
+    answers = numbers.copy()
     for flag, word in (*names, (Flag.NEGATIVE_INFINITY, -np.inf)):
         agrees = np.isnan(numbers) if flag is Flag.NAN else numbers == word
         # if several are named, the exact result decides
         other = none & ((flags & flag) != 0) & ~_named(numbers, flags)
-        found = np.where(other | (none & agrees & ((flags & flag) != 0)), word, found)
-    found = np.where((found == 0) & ((flags & Flag.NEGATIVE_ZERO) != 0), -0.0, found)
-    return np.where((found == 0) & ((flags & Flag.POSITIVE_ZERO) != 0), 0.0, found)
+        answers = np.where(other | (none & agrees & ((flags & flag) != 0)), word, answers)
+    answers = np.where((answers == 0) & ((flags & Flag.NEGATIVE_ZERO) != 0), -0.0, answers)
+    return np.where((answers == 0) & ((flags & Flag.POSITIVE_ZERO) != 0), 0.0, answers)
 
 
 def _named(numbers: Array, flags: Array) -> Array:
@@ -87,11 +87,11 @@ def _named(numbers: Array, flags: Array) -> Array:
     )
 
 
-def _tolerance(options: Sequence[Option], place: int, value: Array) -> float | None:
+def _tolerance(options: Sequence[Option], index: int, value: Array) -> float | None:
     """Return the absolute error around one value that covers all options; None if none does."""
     if any(option.kind != "values" or option.exceptional or option.checks for option in options):
         return None
-    every = [option.outputs[place] for option in options]
+    every = [option.outputs[index] for option in options]
     if any(bounds.value.shape != value.shape for bounds in every):
         return None
     if element_type(every[0].type).kind != "float":

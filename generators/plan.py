@@ -58,7 +58,7 @@ MOST_CASES = 20_000_000
 MOST_DRAWS = 100_000_000
 _MOST_COMBINATIONS = 5_000_000  # of levels, for a covering array
 _PAIRS = 2  # up to this strength, a few programs are enough for other types
-_WHOLE = 3  # programs of the crossed type that get every fill
+_FULLY_FILLED = 3  # programs of the crossed type that get every fill
 _TELLING = ("special", "nan-late", "ends", "extremes", "boundary", "infinities", "nan")  # fills that every type gets
 _FIRST_DRAW = re.compile(r"(?<=[/;])draw=1(?=[;/])")
 _SECONDS_A_CASE, _SECONDS_A_PROGRAM = 0.0006, 0.0008  # on one processor, with onnxruntime and small tensors
@@ -75,10 +75,10 @@ def planned(library: Library, selection: Selection) -> Iterator[str]:
 
 def counted(library: Library, selection: Selection) -> Counter[str]:
     """Return the number of ids of `planned`, by standard; lists draws only if a glob may distinguish them."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for standard, drawn in _drawn(library, selection):
-        found[standard] += drawn.count(selection)
-    return +found
+        counts[standard] += drawn.count(selection)
+    return +counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +99,14 @@ def expected(library: Library, selection: Selection, watched: Watched = iter) ->
 
     `watched` wraps the iterator of cases, to show progress.
     """
-    found: dict[str, Expected] = {}
+    sizes: dict[str, Expected] = {}
     before = None
     for standard, drawn in watched(_drawn(library, selection)):
-        number, known = drawn.count(selection), found.get(standard, Expected())
+        number, known = drawn.count(selection), sizes.get(standard, Expected())
         if number:
-            found[standard] = Expected(known.cases + number, known.programs + (drawn.program != before))
+            sizes[standard] = Expected(known.cases + number, known.programs + (drawn.program != before))
             before = drawn.program
-    return found
+    return sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +125,10 @@ class _Drawn:
         if draws == 1:
             return cls(first, program)
         second = str(numbered(case, 1, seed))
-        place = _FIRST_DRAW.search(second)
-        if place is None:
+        match = _FIRST_DRAW.search(second)
+        if match is None:
             raise ValueError(f"{second}: expected a draw in this id")
-        return cls(first, program, second[: place.end() - 1], second[place.end() :], draws)
+        return cls(first, program, second[: match.end() - 1], second[match.end() :], draws)
 
     def admitted(self, selection: Selection) -> Iterator[str]:
         """Yield the selected ids; checks each draw only if a glob distinguishes draws."""
@@ -153,10 +153,10 @@ class _Drawn:
         if not selection.globs or self.draws == 1:
             return True
         globs = [glob for glob in selection.globs if not is_of_versions(glob)]
-        found = [matches_numbered(glob, self.before, self.after) for glob in globs]
-        if any(found) or any(fnmatchcase(self._operator, glob) for glob in selection.globs):
+        matched = [matches_numbered(glob, self.before, self.after) for glob in globs]
+        if any(matched) or any(fnmatchcase(self._operator, glob) for glob in selection.globs):
             return True
-        return None if None in found else False
+        return None if None in matched else False
 
     @property
     def _operator(self) -> str:
@@ -225,8 +225,8 @@ def _refuse_absurd(wanted: Sequence[VersionSpec], selection: Selection) -> None:
         levels, name = _levels(version), str(version.operator)
         size = len(levels) if strength is None else min(strength, len(levels))
         rows_at_least = least(levels, size)
-        whole = not selection.globs or any(fnmatchcase(name, glob) for glob in selection.globs)
-        cases += rows_at_least * (selection.draws if whole else 1)
+        wholly_selected = not selection.globs or any(fnmatchcase(name, glob) for glob in selection.globs)
+        cases += rows_at_least * (selection.draws if wholly_selected else 1)
         work = 0 if strength is None else combinations(levels, size)
         if cases > MOST_CASES or work > _MOST_COMBINATIONS:
             hours = Expected(cases, cases // max(selection.draws, 1)).seconds / 3600
@@ -239,25 +239,26 @@ def _refuse_absurd(wanted: Sequence[VersionSpec], selection: Selection) -> None:
 
 def _of_versions(spec: Spec, versions: Iterable[VersionSpec], selection: Selection) -> Iterator[_Drawn]:
     """Yield the cases of an operator's versions, ordered so that cases with the same computation are neighbours."""
-    found: list[tuple[object, VersionSpec, CaseId, bool]] = []
-    for place, version in enumerate(versions):
+    cases: list[tuple[object, VersionSpec, CaseId, bool]] = []
+    for index, version in enumerate(versions):
         single = dict.fromkeys(edges(spec, version))
         every = [*single, *dict.fromkeys(grid(spec, version, selection.strength))]
+        # always derived from the pairs, so that --strength adds cases and takes none of these away
         usual = every if selection.strength == _PAIRS else [*single, *grid(spec, version, _PAIRS)]
         beside = [*variations(spec, version, usual), *pairings(spec, version, usual)]
-        every += [one for one in beside if selection.draws == 1 or one.setting("draw") is None]
+        every += [entry for entry in beside if selection.draws == 1 or entry.setting("draw") is None]
         every = [*dict.fromkeys(every)]
-        found += [(_order(case, place), version, case, case in single) for case in every]
-    for _, version, case, is_edge in sorted(found, key=lambda one: one[0]):  # type: ignore[arg-type,return-value]
+        cases += [(_order(case, index), version, case, case in single) for case in every]
+    for _, version, case, is_edge in sorted(cases, key=lambda entry: entry[0]):  # type: ignore[arg-type,return-value]
         number = selection.draws if not is_edge and draws(version, case) else 1
         yield _Drawn.of(case, number, selection.seed if seeds(version, case) else 0)
 
 
 def _order(case: CaseId, version: int) -> tuple[object, ...]:
     """Return the sort key of a case: its computation, then its program; symbolic dimensions share one program."""
-    whole, symbolic = str(case.shapes), ("dims", "symbolic") in case.settings
-    alike = str([len(part) if isinstance(part, tuple) else part for part in case.shapes]) if symbolic else whole
-    return case.types, case.settings, len(case.shapes), alike, version, whole, case.edge or "", case.fill
+    shapes, symbolic = str(case.shapes), ("dims", "symbolic") in case.settings
+    alike = str([len(part) if isinstance(part, tuple) else part for part in case.shapes]) if symbolic else shapes
+    return case.types, case.settings, len(case.shapes), alike, version, shapes, case.edge or "", case.fill
 
 
 def numbered(case: CaseId, draw: int, seed: int) -> CaseId:
@@ -295,6 +296,7 @@ def _rows(spec: Spec, version: VersionSpec, strength: int | None) -> Iterator[Ro
         programs = _programs(version, types, excluded, strength, share)
         if crossed and strength <= _PAIRS and interacting.isdisjoint(types):
             allowed = [(size, row) for size, row in crossed if not _is_excluded({**types, **row}, excluded)]
+            # more programs of these types would test the same shapes and attributes again
             programs = _few(allowed or [(0, row) for row in programs], programs, types, share)
         sizes, empty = _sizes(spec, version, types, programs)
         crossed = crossed or list(zip(sizes, programs, strict=True))
@@ -330,27 +332,27 @@ def _subsets(
     version: VersionSpec, groups: Sequence[Sequence[str]], types: Choice, crossed: bool
 ) -> list[tuple[str, ...]]:
     """Return the sets of parameters that the spec crosses with each other, for some types."""
-    found: list[tuple[str, ...]] = []
+    subsets: list[tuple[str, ...]] = []
     for size, several in version.strength.items():
         for group in several:
             names = [name for name in group if name not in types and name != "fill"]
             lettered = any(name in types for name in group)
             if crossed or lettered:
-                found += itertools.combinations(names, min(len(names), size - (lettered and not crossed)))
-    return [some for some in found if len(some) > 1] if groups else []
+                subsets += itertools.combinations(names, min(len(names), size - (lettered and not crossed)))
+    return [some for some in subsets if len(some) > 1] if groups else []
 
 
 def _within(
     excluded: Excluded, types: Choice, levels: Mapping[str, Sequence[str]]
 ) -> list[Mapping[str, Sequence[str]]]:
     """Return the exclusions that remain once the types are chosen, before the fill is."""
-    found: list[Mapping[str, Sequence[str]]] = []
+    restricted: list[Mapping[str, Sequence[str]]] = []
     for out in excluded:
         if all(types[name] in banned for name, banned in out.items() if name in types):
             rest = {name: banned for name, banned in out.items() if name not in types}
             if all(name in levels for name in rest):
-                found.append(rest)
-    return found
+                restricted.append(rest)
+    return restricted
 
 
 def _few(programs: Sequence[tuple[int, Row]], own: Sequence[Row], types: Choice, share: Share) -> list[Row]:
@@ -360,12 +362,12 @@ def _few(programs: Sequence[tuple[int, Row]], own: Sequence[Row], types: Choice,
     most = max(size for size, _ in programs)
     widest = _turned([row for size, row in programs if size == most], types)
     others = _turned([row for size, row in programs if size < most], types)
-    found = [widest[0], *(others or widest[1:])[: share == "two"]]
+    few = [widest[0], *(others or widest[1:])[: share == "two"]]
     known = {level for _, row in programs for level in row.items()}
     for row in own:
-        if not set(row.items()) <= known.union(*(one.items() for one in found)):
-            found.append(row)
-    return found
+        if not set(row.items()) <= known.union(*(row_.items() for row_ in few)):
+            few.append(row)
+    return few
 
 
 def _turned(some: Sequence[T], types: Choice) -> list[T]:
@@ -400,7 +402,7 @@ def _filled(
     allowed = [
         [fill for fill in order if not _is_excluded({**types, **row, "fill": fill}, excluded)] for row in programs
     ]
-    whole = _whole([size for size, _ in sized]) if crossed else range(share != "one")
+    all_fills = _spread([size for size, _ in sized]) if crossed else range(share != "one")
     used: Counter[str] = Counter()
     met: set[tuple[str, str, str]] = set()
     taken: list[list[str]] = [[] for _ in programs]
@@ -413,9 +415,11 @@ def _filled(
         used.update(some)
         met.update((fill, *level) for fill in some for level in programs[at].items())
 
-    for at in sorted(range(len(programs)), key=lambda at: at not in whole):
+    # first the programs that take every fill: what they leave uncovered decides the one fill of each other program
+    for at in sorted(range(len(programs)), key=lambda at: at not in all_fills):
         some, row = allowed[at], programs[at]
-        take(at, some if at in whole else sorted(some, key=lambda fill: gain(fill, row), reverse=True)[:1])
+        take(at, some if at in all_fills else sorted(some, key=lambda fill: gain(fill, row), reverse=True)[:1])
+    # a fill that is excluded from the widest shape, and best for no other program, still gets a case
     for fill in fills if share != "one" else ():
         where = next((at for at, some in enumerate(allowed) if fill in some), None)
         if where is not None and not used[fill]:
@@ -424,10 +428,10 @@ def _filled(
         yield from ({**types, **row, "fill": fill} for fill in fills if fill in chosen)
 
 
-def _whole(sizes: Sequence[int]) -> set[int]:
+def _spread(sizes: Sequence[int]) -> set[int]:
     """Return the indices of some programs of the widest shape, spread evenly."""
     widest = [at for at, size in enumerate(sizes) if size == max(sizes)]
-    return {widest[k * (len(widest) - 1) // (_WHOLE - 1)] for k in range(_WHOLE)} if widest else set()
+    return {widest[k * (len(widest) - 1) // (_FULLY_FILLED - 1)] for k in range(_FULLY_FILLED)} if widest else set()
 
 
 def _is_excluded(row: Row, excluded: Excluded) -> bool:
@@ -436,7 +440,7 @@ def _is_excluded(row: Row, excluded: Excluded) -> bool:
 
 def _unsuited(spec: Spec, version: VersionSpec) -> list[Mapping[str, Sequence[str]]]:
     """Return the combinations of types and fills to exclude: the fill suits none of the inputs that it fills."""
-    own, found = family_of(spec).own_fills, list[Mapping[str, Sequence[str]]]()
+    own, excluded = family_of(spec).own_fills, list[Mapping[str, Sequence[str]]]()
     ports = [port for port in version.signature.inputs if _is_filled(version, port)]
     for level, value in version.parameters.get("fill", {}).items():
         name = fill_recipe(fill_text(value)).name
@@ -447,15 +451,15 @@ def _unsuited(spec: Spec, version: VersionSpec) -> list[Mapping[str, Sequence[st
                 [port.type] if letter is None else list(version.parameters.get(letter, version.signature.types[letter]))
             )
             unsuited = [t for t in types if name not in own and not suits(name, element_type(element_names(t)[-1]))]
-            if not unsuited:
+            if not unsuited:  # one input that it suits is enough
                 break
             if letter in version.parameters:
                 out[str(letter)] = unsuited
-            elif len(unsuited) < len(types):
+            elif len(unsuited) < len(types):  # no level names this input's type, so none can be excluded
                 break
         else:
-            found += [out] if ports else []
-    return found
+            excluded += [out] if ports else []
+    return excluded
 
 
 def _is_filled(version: VersionSpec, port: Port) -> bool:
@@ -468,7 +472,7 @@ def _is_filled(version: VersionSpec, port: Port) -> bool:
 
 def by_version(ids: Iterable[str]) -> dict[str, list[str]]:
     """Return ids by operator version, such as "onnx/Add-14"."""
-    found: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for text in ids:
-        found.setdefault(operator_version_of(text), []).append(text)
-    return found
+        groups.setdefault(operator_version_of(text), []).append(text)
+    return groups

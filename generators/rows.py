@@ -91,19 +91,19 @@ class Row:
     @property
     def parts(self) -> Mapping[str, tuple[Part, ...]]:
         """The shape or structure in the id of each input that a fill or a recipe makes; None or nothing if left out."""
-        rest, found = list(self.id.shapes), dict[str, tuple[Part, ...]]()
+        rest, by_port = list(self.id.shapes), dict[str, tuple[Part, ...]]()
         for port in self.version.signature.inputs:
-            if port.is_variadic:
-                found[port.name], rest = tuple(rest), []
+            if port.is_variadic:  # it is the last input, and takes the shapes that remain
+                by_port[port.name], rest = tuple(rest), []
             elif not self.is_written(port):
-                found[port.name], rest = tuple(rest[:1]), rest[1:]
+                by_port[port.name], rest = tuple(rest[:1]), rest[1:]
         if rest:
             places = len(self.id.shapes) - len(rest)
             many = "one input" if places == 1 else f"{places} inputs"
             raise CaseIdError(
                 f"{self.id}: {self.version.operator} has {many} to fill or draw; read {len(self.id.shapes)} shapes"
             )
-        return found
+        return by_port
 
     def is_written(self, port: Port) -> bool:
         """Whether the case writes an input's elements, or leaves out an input that other cases write."""
@@ -135,8 +135,8 @@ def identify(spec: Spec, version: VersionSpec, levels: Levels) -> CaseId:
 
 def fill_text(value: Value) -> str:
     """Return a fill's text in ids: `fits:T2` for `fits(T2)`."""
-    found = value if isinstance(value, Recipe) else read_recipe(str(value))
-    return f"{found.name}:{','.join(found.arguments)}" if found.arguments else found.name
+    recipe = value if isinstance(value, Recipe) else read_recipe(str(value))
+    return f"{recipe.name}:{','.join(recipe.arguments)}" if recipe.arguments else recipe.name
 
 
 def fill_recipe(text: str) -> Recipe:
@@ -172,21 +172,21 @@ def _input_text(version: VersionSpec, types: tuple[str, ...], port: Port, value:
 
 def _unbundled(version: VersionSpec, levels: Levels) -> dict[str, Value]:
     """Return levels with bundles expanded; a parameter's own level overrides a bundle's."""
-    found: dict[str, Value] = {}
+    settings: dict[str, Value] = {}
     members: dict[str, list[str]] = {"values": [p.name for p in version.signature.inputs if not p.is_variadic]}
     for name, value in levels.items():
         if isinstance(value, Mapping) and name not in ("shapes", "dims"):
-            found.update(value)
+            settings.update(value)
             members[name] = [inner for inner in value if version.signature.input(inner)]
     plain = {n: v for n, v in levels.items() if not isinstance(v, Mapping) or n in ("shapes", "dims")}
-    found.update(plain)
+    settings.update(plain)
     for base, ports in members.items():
-        delivery = found.get(f"{base}{FROM}")
+        delivery = settings.get(f"{base}{FROM}")
         if delivery is not None and version.signature.input(base) is None:
-            del found[f"{base}{FROM}"]
-            written = [p for p in ports if not isinstance(found.get(p, Word.ABSENT), (Word, Recipe))]
-            found.update({f"{port}{FROM}": delivery for port in written if f"{port}{FROM}" not in plain})
-    return found
+            del settings[f"{base}{FROM}"]
+            written = [p for p in ports if not isinstance(settings.get(p, Word.ABSENT), (Word, Recipe))]
+            settings.update({f"{port}{FROM}": delivery for port in written if f"{port}{FROM}" not in plain})
+    return settings
 
 
 def _types(version: VersionSpec, levels: Levels) -> tuple[str, ...]:
@@ -280,7 +280,7 @@ def read_row(spec: Spec, version: VersionSpec, case: CaseId) -> Row:
         hint = did_you_mean(case.edge, version.edges) or f"; it has {', '.join(version.edges)}"
         raise CaseIdError(f"{case}: {version.operator} has no edge {case.edge!r}{hint}")
     row = Row(spec, version, case, {name: _setting(version, name, text, case) for name, text in case.settings})
-    if (settled := settle(version, case)) != case:
+    if (settled := settle(version, case)) != case:  # two ids of one content would be two cases in locks and waivers
         raise CaseIdError(f"{case}: write it as {settled}")
     parts = row.parts
     _check_numbers(row, [part for some in parts.values() for part in some])
@@ -289,7 +289,7 @@ def read_row(spec: Spec, version: VersionSpec, case: CaseId) -> Row:
     return row
 
 
-def mended_row(row: Row) -> Row | None:
+def valid_variant_row(row: Row) -> Row | None:
     """Return the row of the valid case from which an invalid edge is derived."""
     edge = row.edge
     if edge is None or edge.mended is None:
@@ -396,8 +396,10 @@ def _own_setting(version: VersionSpec, name: str, text: str, case: CaseId) -> Va
 def _before(version: VersionSpec, port: Port) -> list[str]:
     """Return the inputs whose tensor an input may reuse: earlier ones of its type, itself if variadic."""
     inputs = version.signature.inputs
-    found = [one.name for one in inputs[: inputs.index(port)] if one.type == port.type and not one.is_variadic]
-    return [*found, port.name] if port.is_variadic else found
+    earlier = [
+        input_.name for input_ in inputs[: inputs.index(port)] if input_.type == port.type and not input_.is_variadic
+    ]
+    return [*earlier, port.name] if port.is_variadic else earlier
 
 
 def _outputs(version: VersionSpec, text: str, case: CaseId) -> Value:
@@ -405,19 +407,19 @@ def _outputs(version: VersionSpec, text: str, case: CaseId) -> Value:
     asked = () if text == "none" else tuple(text.split(","))
     if text.isdigit():
         return int(text)
-    if any(one not in known and one != Word.OMITTED.value for one in asked):
+    if any(name not in known and name != Word.OMITTED.value for name in asked):
         raise CaseIdError(f"{case}: the outputs of {version.operator} are {', '.join(known)}; read {text!r}")
     return asked
 
 
 def _drawn(version: VersionSpec, port: Port, text: str) -> Recipe | None:
     operand = version.operands.get(port.name)
-    edges = [told for edge in version.edges.values() for told in (edge.settings, edge.mended or {})]
-    bundles = [one for levels in (*version.parameters.values(), *edges) for one in levels.values()]
-    sets = (*edges, *(one for one in bundles if isinstance(one, Mapping)))
+    edges = [settings for edge in version.edges.values() for settings in (edge.settings, edge.mended or {})]
+    bundles = [entry for levels in (*version.parameters.values(), *edges) for entry in levels.values()]
+    sets = (*edges, *(entry for entry in bundles if isinstance(entry, Mapping)))
     levels = version.parameters.get(port.name, {}).values()
-    known = [*(operand.draws if operand else ()), *levels, *(one.get(port.name) for one in sets)]
-    return next((one for one in known if isinstance(one, Recipe) and fill_text(one) == text), None)
+    known = [*(operand.draws if operand else ()), *levels, *(entry.get(port.name) for entry in sets)]
+    return next((entry for entry in known if isinstance(entry, Recipe) and fill_text(entry) == text), None)
 
 
 def _word(version: VersionSpec, name: str, word: Word, case: CaseId) -> Word:
@@ -444,14 +446,18 @@ class Shapes:
         self._spec, self._version, self._levels, self._types = spec, version, levels, types
         level, dims = levels.get("shapes", _usual(version)), levels.get("dims")
         bound = _bound(version) | {name: value for name, value in levels.items() if is_symbol(version, name)}
-        told = {**bound, **(level if isinstance(level, Mapping) else {}), **(dims if isinstance(dims, Mapping) else {})}
+        sizes = {
+            **bound,
+            **(level if isinstance(level, Mapping) else {}),
+            **(dims if isinstance(dims, Mapping) else {}),
+        }
         self._plain = level if isinstance(level, tuple) else None
-        self._named = {n: v for n, v in told.items() if version.signature.input(n)}
+        self._named = {n: v for n, v in sizes.items() if version.signature.input(n)}
         self.symbols: Symbols = {}
-        for name, value in sorted(told.items(), key=lambda one: _is_expression(one[1])):  # they use the rest
+        for name, value in sorted(sizes.items(), key=lambda pair: _is_expression(pair[1])):  # they use the rest
             if name not in self._named:
                 self.symbols[name] = (
-                    _dims(value, self.symbols) if isinstance(value, tuple) else _one(value, self.symbols)
+                    _dims(value, self.symbols) if isinstance(value, tuple) else _number(value, self.symbols)
                 )
         for attribute in version.signature.attributes:
             value = levels.get(attribute.name, Word.ABSENT)
@@ -462,32 +468,32 @@ class Shapes:
 
     def parts(self) -> tuple[tuple[Part, ...], Symbols]:
         """Return the shape or structure of each input that is or could be filled or drawn, and all symbols."""
-        found: list[Part] = []
+        parts: list[Part] = []
         last = 0
-        for place, port in enumerate(self._version.signature.inputs):
+        for index, port in enumerate(self._version.signature.inputs):
             given = self._given(port)
             if not (port.is_variadic or isinstance(given, (Word, Recipe))):
                 continue
             if given in (Word.ABSENT, Word.OMITTED):
                 if has_values(self._version, port):
                     continue
-                found.append(None)
-                last = len(found) if given is Word.OMITTED else last
+                parts.append(None)
+                last = len(parts) if given is Word.OMITTED else last
                 continue
-            found += self._of(port, place)
-            last = len(found)
-        return tuple(found[:last]), self.symbols
+            parts += self._of(port, index)
+            last = len(parts)
+        return tuple(parts[:last]), self.symbols
 
     def _given(self, port: Port) -> Value:
         needed = port.option == "single" or (port.is_variadic and port.minimum > 0)
         usual = Word.GIVEN if needed or port.name in self._named else Word.ABSENT
         return self._levels.get(port.name, Word.ABSENT if has_values(self._version, port) else usual)
 
-    def _of(self, port: Port, place: int) -> tuple[Part, ...]:
+    def _of(self, port: Port, index: int) -> tuple[Part, ...]:
         if port.name not in self._known:
             self._known[port.name] = ()  # for a shape that depends on itself
-            self._known[port.name] = tuple(self._made(port, place))
-            if place == 0:
+            self._known[port.name] = tuple(self._made(port, index))
+            if index == 0:
                 self._bind(self._known[port.name], port)
         return self._known[port.name]
 
@@ -501,9 +507,9 @@ class Shapes:
         elif isinstance(first, Structure):
             self.symbols.setdefault("n", len(first.items) if first.kind == "sequence" else first.count)
 
-    def _made(self, port: Port, place: int) -> Iterator[Part]:
+    def _made(self, port: Port, index: int) -> Iterator[Part]:
         operand = self._version.operands.get(port.name)
-        given = self._named.get(port.name, self._plain if place == 0 and self._plain is not None else None)
+        given = self._named.get(port.name, self._plain if index == 0 and self._plain is not None else None)
         if port.is_variadic:
             many = [s for s in given if isinstance(s, tuple)] if isinstance(given, tuple) else []
             number_of = self._levels.get(port.name, len(many) or port.minimum)
@@ -526,8 +532,8 @@ class Shapes:
             return shape
         if shape.name == "same":
             ports = self._version.signature.inputs
-            place = next(i for i, p in enumerate(ports) if p.name == shape.arguments[0])
-            parts = self._of(ports[place], place)
+            index = next(i for i, p in enumerate(ports) if p.name == shape.arguments[0])
+            parts = self._of(ports[index], index)
             return parts[0] if parts and isinstance(parts[0], tuple) else ()
         function = family_of(self._spec).shapes[shape.name]
         return function(Shaping(self._version, self._levels, self.symbols), *shape.arguments)  # type: ignore[no-any-return]
@@ -558,15 +564,15 @@ def _structure(type_: str, said: Value, symbols: Symbols) -> Structure:
     match expression.kind:
         case "sequence":
             items = said if isinstance(said, tuple) else ()
-            return Structure("sequence", items=tuple(_structure(str(expression.of), one, symbols) for one in items))
+            return Structure("sequence", items=tuple(_structure(str(expression.of), entry, symbols) for entry in items))
         case "optional":
             held = () if said in (Word.ABSENT, Word.OMITTED) else (_structure(str(expression.of), said, symbols),)
             return Structure("optional", items=held)
         case "map":
-            return Structure("map", count=int(_one(said[0] if isinstance(said, tuple) and said else said, symbols)))
+            return Structure("map", count=int(_number(said[0] if isinstance(said, tuple) and said else said, symbols)))
         case "sparse":
             *dims, last = said if isinstance(said, tuple) else (said,)
-            return Structure("sparse", _dims(tuple(dims), symbols), count=int(_one(last, symbols)))
+            return Structure("sparse", _dims(tuple(dims), symbols), count=int(_number(last, symbols)))
     return tensor(*_dims(said, symbols))
 
 
@@ -576,7 +582,7 @@ def _dims(said: Value, symbols: Symbols) -> Shape:
     return tuple(int(n) for n in numbers([p for p in said if isinstance(p, (int, float, str))], symbols))
 
 
-def _one(said: Value, symbols: Symbols) -> int:
+def _number(said: Value, symbols: Symbols) -> int:
     return int(number(said, symbols)) if isinstance(said, str) else int(said)  # type: ignore[arg-type]  # a number
 
 

@@ -51,7 +51,7 @@ def selected_size(source: GeneratedCases, selection: Selection, watched: Watched
     for text in selected(source, selection):
         parts = text.split("/")
         programs.setdefault(parts[0], Counter())[*parts[1:5]] += 1
-    return {standard: Expected(found.total(), len(found)) for standard, found in programs.items()}
+    return {standard: Expected(sizes.total(), len(sizes)) for standard, sizes in programs.items()}
 
 
 def _admitted(ids: Sequence[str], selection: Selection) -> Iterator[str]:

@@ -34,8 +34,8 @@ _DRAWS = 8
 _PLAIN_FILLS = (FIRST, "ones", "zeros")
 _NO_NUMBERS = frozenset({"draw", "seed", "outputs", "opset"})
 _AXES = re.compile(r"ax[ei]s|perm|dim")
-_WHOLE = re.compile(r"-?\d+")
-_One = TypeVar("_One")
+_INTEGER = re.compile(r"-?\d+")
+_Item = TypeVar("_Item")
 _TextArray: TypeAlias = Array
 """An array of objects: the text of elements in ids."""
 
@@ -59,7 +59,7 @@ class _Draft:
 class _Slot:
     """One dimension of an input: a filled one by its index, a written one by its name; `path` leads to an item."""
 
-    place: int | str
+    index: int | str
     path: tuple[int, ...]
     axis: int
     rank: int
@@ -68,7 +68,7 @@ class _Slot:
     @property
     def holder(self) -> tuple[int | str, tuple[int, ...]]:
         """The tensor of this dimension."""
-        return self.place, self.path
+        return self.index, self.path
 
 
 @dataclass(frozen=True)
@@ -84,13 +84,13 @@ class _List:
         head = [self.head if "x" in dims or dims == "scalar" else ":".join(filter(None, (kind, str(len(self.words)))))]
         return ":".join([*(head if self.head else []), ",".join(self.words) or "none"])
 
-    def having(self, place: int, word: str) -> _List:
+    def having(self, index: int, word: str) -> _List:
         """Return the list with another word at an index."""
-        return replace(self, words=(*self.words[:place], word, *self.words[place + 1 :]))
+        return replace(self, words=(*self.words[:index], word, *self.words[index + 1 :]))
 
-    def without(self, place: int) -> _List:
+    def without(self, index: int) -> _List:
         """Return the list without one word."""
-        return replace(self, words=(*self.words[:place], *self.words[place + 1 :]))
+        return replace(self, words=(*self.words[:index], *self.words[index + 1 :]))
 
 
 Size: TypeAlias = tuple[float, ...]
@@ -204,14 +204,14 @@ class Shrinker:
         """The inputs that are written by levels of other parameters."""
         levels = [level for some in self._version.parameters.values() for level in some.values()]
         bundles = [level for level in levels if isinstance(level, Mapping)]
-        return frozenset(n for one in bundles for n, value in one.items() if not isinstance(value, Word | Recipe))
+        return frozenset(n for bundle in bundles for n, value in bundle.items() if not isinstance(value, Word | Recipe))
 
     def _fits(self, draft: _Draft) -> bool:
         """Whether every input has a rank that its operand allows, if the spec writes the operand's shape as a list."""
         for port in self._version.signature.inputs:
             shape = operand.shape if (operand := self._version.operands.get(port.name)) is not None else None
-            place = self._place(draft, port.name)
-            part = draft.parts[place] if place < len(draft.parts) and not has_values(self._version, port) else None
+            index = self._index(draft, port.name)
+            part = draft.parts[index] if index < len(draft.parts) and not has_values(self._version, port) else None
             part = draft.written[port.name].shape if port.name in draft.written else part
             if isinstance(shape, tuple) and isinstance(part, tuple) and not port.is_variadic:
                 single = sum(not str(dim).endswith("...") for dim in shape)
@@ -219,14 +219,14 @@ class Shrinker:
                     return False
         return True
 
-    def _place(self, draft: _Draft, name: str) -> int:
+    def _index(self, draft: _Draft, name: str) -> int:
         """Return the index among the parts that an input would have."""
-        place = 0
+        index = 0
         for port in self._version.signature.inputs:
             if port.name == name:
                 break
-            place += port.name not in draft.written and not has_values(self._version, port)
-        return place
+            index += port.name not in draft.written and not has_values(self._version, port)
+        return index
 
     def _kind(self, name: str) -> str:
         attribute = self._version.signature.attribute(name)
@@ -251,15 +251,15 @@ class Shrinker:
             yield self._left_out(draft, start, stop)
             if all(part is not None for part in parts[start:stop]):
                 yield replace(draft, parts=(*parts[:start], *[None] * (stop - start), *parts[stop:]))
-        for place, part in enumerate(parts):
+        for index, part in enumerate(parts):
             for fewer in _fewer(part):
-                yield replace(draft, parts=(*parts[:place], fewer, *parts[place + 1 :]))
+                yield replace(draft, parts=(*parts[:index], fewer, *parts[index + 1 :]))
         for name in draft.written:
             rest = {key: array for key, array in draft.written.items() if key != name}
-            place, port = self._place(draft, name), self._version.signature.input(name)
+            index, port = self._index(draft, name), self._version.signature.input(name)
             without = replace(draft, written=rest)
-            if port is not None and not has_values(self._version, port) and place < len(parts):
-                without = replace(without, parts=(*parts[:place], None, *parts[place:]))
+            if port is not None and not has_values(self._version, port) and index < len(parts):
+                without = replace(without, parts=(*parts[:index], None, *parts[index:]))
             yield without
             yield replace(without, settings={**without.settings, name: "omitted"})
 
@@ -294,15 +294,15 @@ class Shrinker:
         filled = replace(draft, written={n: a for n, a in draft.written.items() if not self._is_filled(n)})
         for port in self._version.signature.inputs:  # in order, so that each gets its own index
             if port.name in draft.written and port.name not in filled.written:
-                place = self._place(replace(draft, written=filled.written), port.name)
+                index = self._index(replace(draft, written=filled.written), port.name)
                 dims = draft.written[port.name].shape
-                filled = replace(filled, parts=(*filled.parts[:place], dims, *filled.parts[place:]))
+                filled = replace(filled, parts=(*filled.parts[:index], dims, *filled.parts[index:]))
         for fill in _PLAIN_FILLS:
             yield replace(filled, case=replace(draft.case, fill=fill))
 
     def _ranks(self, draft: _Draft) -> Iterator[_Draft]:
         """Yield the case with one dimension less, in one or more inputs and in lists with a number per dimension."""
-        slots = [s for s in self._free_slots(draft) if isinstance(s.place, int) or self._is_filled(s.place)]
+        slots = [s for s in self._free_slots(draft) if isinstance(s.index, int) or self._is_filled(s.index)]
         for slot in slots:
             alike = [other for other in slots if other.rank == slot.rank and other.axis == slot.axis]
             front = [other for other in slots if other.axis == slot.axis]
@@ -330,7 +330,7 @@ class Shrinker:
         """Return the case with axes renumbered after one was removed."""
 
         def renumbered(word: str) -> str:
-            if not _WHOLE.fullmatch(word):
+            if not _INTEGER.fullmatch(word):
                 return word
             number = int(word)
             return str(number - 1 if number > axis else number + 1 if number < axis - rank else number)
@@ -366,20 +366,20 @@ class Shrinker:
             pairs = ([slot, other] for other in same if other != slot)
             for group in _distinct([front, back, [slot], *pairs]):
                 for fewer in _fewer_than(slot.extent):
-                    told = dict.fromkeys(group, fewer)
-                    yield from _resized(draft, told)
-                    yield from _resized(self._replaced(draft, told), told)
+                    resized = dict.fromkeys(group, fewer)
+                    yield from _resized(draft, resized)
+                    yield from _resized(self._replaced(draft, resized), resized)
 
     def _replaced(self, draft: _Draft, extents: Mapping[_Slot, int]) -> _Draft:
         """Return the case with the settings replaced that equal such an extent, such as a kernel's or a hidden size."""
-        told = {str(slot.extent): str(extent) for slot, extent in extents.items()}
+        renamed = {str(slot.extent): str(extent) for slot, extent in extents.items()}
         settings, written = dict(draft.settings), dict(draft.written)
         for name, text in draft.settings.items():
             if self._kind(name):
-                settings[name] = ",".join(told.get(word, word) for word in text.split(","))
+                settings[name] = ",".join(renamed.get(word, word) for word in text.split(","))
         for name, array in draft.written.items():
             if not self._is_filled(name) and array.size:
-                written[name] = _mapped(array, lambda word: told.get(word, word))
+                written[name] = _mapped(array, lambda word: renamed.get(word, word))
         return replace(draft, settings=settings, written=written)
 
     def _spelled_out(self, draft: _Draft) -> Iterator[_Draft]:
@@ -401,14 +401,14 @@ class Shrinker:
 
     def _with_elements(self, draft: _Draft, ports: Sequence[Port], arrays: Mapping[str, Array]) -> Iterator[_Draft]:
         parts, written = list(draft.parts), dict(draft.written)
-        for port in sorted(ports, key=lambda one: -self._place(draft, one.name)):
-            if self._place(draft, port.name) >= len(parts) or has_values(self._version, port):
+        for port in sorted(ports, key=lambda port_: -self._index(draft, port_.name)):
+            if self._index(draft, port.name) >= len(parts) or has_values(self._version, port):
                 return
             array = _spelled(arrays[port.name], resolve_type(self._version, draft.case.types, port))
             if array is None:
                 return
             written[port.name] = array
-            del parts[self._place(draft, port.name)]
+            del parts[self._index(draft, port.name)]
         settings = {name: text for name, text in draft.settings.items() if name not in {port.name for port in ports}}
         yield replace(draft, parts=tuple(parts), written=written, settings=settings)
 
@@ -416,32 +416,36 @@ class Shrinker:
         """Yield the case without one index of a dimension of written inputs."""
         slots = [slot for slot in self._free_slots(draft) if slot.extent != 1]
         for slot in slots:
-            if isinstance(slot.place, int) or slot.extent > _MOST_SINGLE:
+            if isinstance(slot.index, int) or slot.extent > _MOST_SINGLE:
                 continue
             same = [other for other in slots if other.extent == slot.extent]
             front = [other for other in same if other.axis == slot.axis]
             back = [other for other in same if other.axis - other.rank == slot.axis - slot.rank]
             for group in _distinct([front, back, [slot]]):
-                for place in range(1, slot.extent - 1):
-                    kept = [i for i in range(slot.extent) if i != place]
+                for index in range(1, slot.extent - 1):
+                    kept = [i for i in range(slot.extent) if i != index]
                     smaller = dict.fromkeys(group, len(kept))
                     yield _kept(draft, smaller, lambda _: kept)  # noqa: B023 - asked at once
 
     def _numbers(self, draft: _Draft) -> Iterator[_Draft]:
         """Yield the case with shorter lists and simpler words in its settings; lists of equal length may be tied."""
         lists = self._lists(draft)
-        lengths = sorted({len(one.words) for one in lists.values() if one.is_list}, reverse=True)
+        lengths = sorted({len(entries.words) for entries in lists.values() if entries.is_list}, reverse=True)
         for length in lengths:
-            tied = {name: one for name, one in lists.items() if one.is_list and len(one.words) == length}
-            for place in reversed(range(length)):
+            tied = {
+                name: entries for name, entries in lists.items() if entries.is_list and len(entries.words) == length
+            }
+            for index in reversed(range(length)):
                 for some in _distinct([list(tied), *([name] for name in tied)]):
-                    yield _with(draft, {name: tied[name].without(place) for name in some})
-        for name, one in lists.items():
-            for simple in ("0", "1") if _number(one.words[0]) is not None else ():
-                yield _with(draft, {name: replace(one, words=(simple,) * len(one.words))})
-            for place, word in enumerate(one.words):
-                yield from (_with(draft, {name: one.having(place, simple)}) for simple in _simpler(word))
-        numbers = [(name, i) for name, one in lists.items() for i, word in enumerate(one.words) if _number(word)]
+                    yield _with(draft, {name: tied[name].without(index) for name in some})
+        for name, entries in lists.items():
+            for simple in ("0", "1") if _number(entries.words[0]) is not None else ():
+                yield _with(draft, {name: replace(entries, words=(simple,) * len(entries.words))})
+            for index, word in enumerate(entries.words):
+                yield from (_with(draft, {name: entries.having(index, simple)}) for simple in _simpler(word))
+        numbers = [
+            (name, i) for name, entries in lists.items() for i, word in enumerate(entries.words) if _number(word)
+        ]
         pairs = itertools.combinations(numbers[:_MOST_TIED], 2)  # such as a kernel's extent and its padding
         for (one_name, i), (other, j) in pairs:
             for zero_or_one in itertools.product(("0", "1"), repeat=2):
@@ -451,14 +455,14 @@ class Shrinker:
 
     def _lists(self, draft: _Draft) -> dict[str, _List]:
         """Return the numbers and lists of attributes, by the attribute's name."""
-        found = {}
+        lists = {}
         for name, text in draft.settings.items():
             kind = self._kind(name)
             head, _, rest = text.rpartition(":") if kind == "tensor" else ("", "", text)
-            one = _List(head, tuple(rest.split(",")), bool(head) or kind.endswith("s"))
-            if name not in _NO_NUMBERS and kind and (one.is_list or _number(rest) is not None):
-                found[name] = one
-        return found
+            entries = _List(head, tuple(rest.split(",")), bool(head) or kind.endswith("s"))
+            if name not in _NO_NUMBERS and kind and (entries.is_list or _number(rest) is not None):
+                lists[name] = entries
+        return lists
 
     def _elements(self, draft: _Draft) -> Iterator[_Draft]:
         """Yield the case with simpler elements in written inputs: zeros and ones, in runs and one by one."""
@@ -472,15 +476,15 @@ class Shrinker:
                         changed[start : start + length] = simple
                         yield replace(draft, written={**draft.written, name: changed.reshape(array.shape)})
                 length //= 2
-            for place in range(flat.size) if flat.size <= _MOST_SINGLE else ():
-                for simple in _simpler(flat[place]):
+            for index in range(flat.size) if flat.size <= _MOST_SINGLE else ():
+                for simple in _simpler(flat[index]):
                     changed = flat.copy()
-                    changed[place] = simple
+                    changed[index] = simple
                     yield replace(draft, written={**draft.written, name: changed.reshape(array.shape)})
 
 
 def _with(draft: _Draft, lists: Mapping[str, _List]) -> _Draft:
-    return replace(draft, settings={**draft.settings, **{name: str(one) for name, one in lists.items()}})
+    return replace(draft, settings={**draft.settings, **{name: str(entries) for name, entries in lists.items()}})
 
 
 # Dimensions
@@ -488,8 +492,8 @@ def _with(draft: _Draft, lists: Mapping[str, _List]) -> _Draft:
 
 def _slots(draft: _Draft) -> list[_Slot]:
     held: list[tuple[int | str, tuple[int, ...], Shape]] = []
-    for place, part in enumerate(draft.parts):
-        held += [(place, path, dims) for path, dims in _tensors(part)]
+    for index, part in enumerate(draft.parts):
+        held += [(index, path, dims) for path, dims in _tensors(part)]
     held += [(name, (), array.shape) for name, array in draft.written.items()]
     return [_Slot(where, path, axis, len(dims), dims[axis]) for where, path, dims in held for axis in range(len(dims))]
 
@@ -501,8 +505,8 @@ def _tensors(part: Part) -> Iterator[tuple[tuple[int, ...], Shape]]:
     elif part is not None:
         if part.dims is not None:
             yield (), tuple(int(d) for d in part.dims)
-        for place, item in enumerate(part.items):
-            yield from (((place, *path), dims) for path, dims in _tensors(item))
+        for index, item in enumerate(part.items):
+            yield from (((index, *path), dims) for path, dims in _tensors(item))
 
 
 def _reshaped(part: Part, path: tuple[int, ...], dims: Shape) -> Part:
@@ -532,11 +536,11 @@ def _fewer(part: Part) -> Iterator[Part]:
     """Yield an input with fewer items or entries, if it has any."""
     if not isinstance(part, Structure):
         return
-    for place, item in enumerate(part.items):
-        yield replace(part, items=(*part.items[:place], *part.items[place + 1 :]))
+    for index, item in enumerate(part.items):
+        yield replace(part, items=(*part.items[:index], *part.items[index + 1 :]))
         for inner in _fewer(item):
             assert isinstance(inner, Structure)
-            yield replace(part, items=(*part.items[:place], inner, *part.items[place + 1 :]))
+            yield replace(part, items=(*part.items[:index], inner, *part.items[index + 1 :]))
     for number in _fewer_than(part.count) if part.count else ():
         yield replace(part, count=number)
 
@@ -548,7 +552,7 @@ def _fewer_than(extent: int) -> list[int]:
 
 def _resized(draft: _Draft, extents: Mapping[_Slot, int]) -> Iterator[_Draft]:
     """Yield the case with other extents; written inputs keep their first or their last elements."""
-    written = [slot for slot in extents if isinstance(slot.place, str)]
+    written = [slot for slot in extents if isinstance(slot.index, str)]
     if any(slot.extent < extents[slot] for slot in written):  # further elements are unknown
         return
     yield _kept(draft, extents, lambda slot: range(extents[slot]))
@@ -560,12 +564,12 @@ def _kept(draft: _Draft, extents: Mapping[_Slot, int], places: Callable[[_Slot],
     """Return the case with other extents; `places` has the indices to keep of a written input's dimension."""
     parts, written = list(draft.parts), dict(draft.written)
     for slot, extent in extents.items():
-        if isinstance(slot.place, int):
-            dims = dict(_tensors(parts[slot.place]))[slot.path]
+        if isinstance(slot.index, int):
+            dims = dict(_tensors(parts[slot.index]))[slot.path]
             dims = (*dims[: slot.axis], extent, *dims[slot.axis + 1 :])
-            parts[slot.place] = _reshaped(parts[slot.place], slot.path, dims)
-        elif slot.place in written and slot.axis < written[slot.place].ndim:
-            written[slot.place] = written[slot.place].take(places(slot), slot.axis)
+            parts[slot.index] = _reshaped(parts[slot.index], slot.path, dims)
+        elif slot.index in written and slot.axis < written[slot.index].ndim:
+            written[slot.index] = written[slot.index].take(places(slot), slot.axis)
     return replace(draft, parts=tuple(parts), written=written)
 
 
@@ -573,35 +577,37 @@ def _without(draft: _Draft, slots: Iterable[_Slot]) -> _Draft:
     """Return the case without some dimensions, at most one per tensor."""
     parts, written = list(draft.parts), dict(draft.written)
     for slot in slots:
-        if isinstance(slot.place, int):
-            dims = dict(_tensors(parts[slot.place]))[slot.path]
-            parts[slot.place] = _reshaped(parts[slot.place], slot.path, (*dims[: slot.axis], *dims[slot.axis + 1 :]))
+        if isinstance(slot.index, int):
+            dims = dict(_tensors(parts[slot.index]))[slot.path]
+            parts[slot.index] = _reshaped(parts[slot.index], slot.path, (*dims[: slot.axis], *dims[slot.axis + 1 :]))
         elif slot.extent:
-            written[slot.place] = written[slot.place].take(0, slot.axis)
-            written[slot.place] = np.asarray(written[slot.place], object)  # also if it is a scalar
+            written[slot.index] = written[slot.index].take(0, slot.axis)
+            written[slot.index] = np.asarray(written[slot.index], object)  # also if it is a scalar
         else:
-            written[slot.place] = written[slot.place].reshape(
-                (*written[slot.place].shape[: slot.axis], *written[slot.place].shape[slot.axis + 1 :])
+            written[slot.index] = written[slot.index].reshape(
+                (*written[slot.index].shape[: slot.axis], *written[slot.index].shape[slot.axis + 1 :])
             )
     return replace(draft, parts=tuple(parts), written=written)
 
 
-def _shorter(draft: _Draft, told: int) -> _Draft:
-    """Return the case with shorter filled lists, if they have one or two elements for each of `told` dimensions."""
+def _shorter(draft: _Draft, dimensions: int) -> _Draft:
+    """Return the case with shorter filled lists, if they have one or two elements for each of some dimensions."""
     parts = [
-        (part[0] - part[0] // told,) if isinstance(part, tuple) and told and part in ((told,), (2 * told,)) else part
+        (part[0] - part[0] // dimensions,)
+        if isinstance(part, tuple) and dimensions and part in ((dimensions,), (2 * dimensions,))
+        else part
         for part in draft.parts
     ]
     return replace(draft, parts=tuple(parts))
 
 
-def _distinct(groups: Iterable[list[_One]]) -> Iterator[list[_One]]:
+def _distinct(groups: Iterable[list[_Item]]) -> Iterator[list[_Item]]:
     """Yield the groups that are not empty, each set of members once."""
     seen: list[set[int]] = []
     for group in groups:
-        told = set(map(id, group))
-        if group and told not in seen:
-            seen.append(told)
+        key = set(map(id, group))
+        if group and key not in seen:
+            seen.append(key)
             yield group
 
 
@@ -609,10 +615,10 @@ def _places(words: Sequence[str], axis: int, rank: int, first: int) -> list[int]
     """Return the indices in a list that belong to a dimension, judged by the list's length."""
     if not first and sorted(words) == sorted(map(str, range(rank))):  # a permutation
         return [words.index(str(axis))]
-    told = rank - first
-    if axis < first or told < 2 or len(words) not in (told, 2 * told):  # a list must not become empty
+    rest = rank - first
+    if axis < first or rest < 2 or len(words) not in (rest, 2 * rest):  # a list must not become empty
         return []
-    return list(range(axis - first, len(words), told))
+    return list(range(axis - first, len(words), rest))
 
 
 # Elements as text
@@ -645,19 +651,19 @@ def _spelled(array: Array, type_: str) -> _TextArray | None:
         return None
     wide = {"float": np.float64, "signed": np.int64, "unsigned": np.uint64}.get(element.kind)
     plain = array if wide is None else array.astype(wide)
-    found = np.empty(array.size, object)
-    found[:] = [text_of(value, elements_of(type_), {}, 0) for value in plain.reshape(-1).tolist()]
-    return found.reshape(array.shape)
+    texts = np.empty(array.size, object)
+    texts[:] = [text_of(value, elements_of(type_), {}, 0) for value in plain.reshape(-1).tolist()]
+    return texts.reshape(array.shape)
 
 
 def _mapped(array: _TextArray, function: Callable[[str], str]) -> _TextArray:
-    found = np.empty(array.size, object)
-    found[:] = [function(word) for word in array.reshape(-1).tolist()]
-    return found.reshape(array.shape)
+    mapped = np.empty(array.size, object)
+    mapped[:] = [function(word) for word in array.reshape(-1).tolist()]
+    return mapped.reshape(array.shape)
 
 
 def _joined(words: Sequence[str], *left_out: int) -> str:
-    return ",".join(word for place, word in enumerate(words) if place not in left_out) or "none"
+    return ",".join(word for index, word in enumerate(words) if index not in left_out) or "none"
 
 
 def _number(word: str) -> float | None:
@@ -689,15 +695,15 @@ def _simpler(word: str) -> Iterator[str]:
     if number is None or not math.isfinite(number):
         yield from ("inf",) if word == "-inf" else ()
         return
-    if _WHOLE.fullmatch(word):
-        whole = int(word)
-        some = [-whole, abs(whole) // 2, whole // 2, whole // 10 * 10, whole - 1, whole + 1]
-        yield from (str(one) for one in some)
+    if _INTEGER.fullmatch(word):
+        integer = int(word)
+        some = [-integer, abs(integer) // 2, integer // 2, integer // 10 * 10, integer - 1, integer + 1]
+        yield from (str(number_) for number_ in some)
         return
-    yield from (str(int(one)) for one in (number, abs(number)) if abs(number) < 1 << 53)
+    yield from (str(int(number_)) for number_ in (number, abs(number)) if abs(number) < 1 << 53)
     for digits in (1, 2, 3):
         rounded = float(f"{abs(number):.{digits}g}")
-        yield from (_text(one) for one in (rounded, math.copysign(rounded, number)))
+        yield from (_text(number_) for number_ in (rounded, math.copysign(rounded, number)))
     yield "0.5"
 
 

@@ -46,7 +46,7 @@ from .operands import (
     opset,
     output_ports,
 )
-from .rows import LARGEST, Row, clauses_of, draws, mended_row, read_row, without_settings
+from .rows import LARGEST, Row, clauses_of, draws, read_row, valid_variant_row, without_settings
 
 _LANE_ELEMENTS = 1 << 18  # elements evaluated at once: limits memory, and still amortises NumPy's overhead
 _MOST_LANES = 1024
@@ -87,26 +87,29 @@ class Prepared:
     @functools.cached_property
     def arguments(self) -> tuple[Argument, ...]:
         """The operator's arguments, in order."""
-        return (*(one for several in self.given.values() for one in several or ()), *self.captured)
+        return (*(argument for several in self.given.values() for argument in several or ()), *self.captured)
 
     @functools.cached_property
     def facts(self) -> Facts:
         """The facts that the operator's formula depends on, apart from data."""
         row, version = self.row, self.row.version
-        told = {a.name: a.value for a in self.attributes}
+        given = {a.name: a.value for a in self.attributes}
         variadic = {port.name for port in version.signature.inputs if port.is_variadic}
-        ports = {name: one if one is None else _facts_of(one, name in variadic) for name, one in self.given.items()}
-        floats = [leaf.type for one in self.arguments for leaf in one.leaves]
+        ports = {
+            name: argument if argument is None else _facts_of(argument, name in variadic)
+            for name, argument in self.given.items()
+        }
+        floats = [leaf.type for argument in self.arguments for leaf in argument.leaves]
         return Facts(
             operator=f"{row.spec.standard}/{row.spec.name}",
             version=version.operator.version,
             ports=ports,
             outputs=dict(self.outputs),
-            attributes={**version.signature.defaults, **told},
-            given=frozenset(told),
+            attributes={**version.signature.defaults, **given},
+            given=frozenset(given),
             silences=version.options,
             clauses=version.clause_ids,
-            captured={one.name: _facts_of((one,), variadic=False) for one in self.captured},
+            captured={argument.name: _facts_of((argument,), variadic=False) for argument in self.captured},
             around=self.around,
             structures=dict(_structures(self.given, version, self.captured)),
             precision=version.budgets(floats),
@@ -115,7 +118,7 @@ class Prepared:
     @functools.cached_property
     def terms(self) -> int:
         """The most elements that are summed into one of the result."""
-        sizes = [sum(map(count, one.shapes)) for one in self.arguments if one.how == "filled"]
+        sizes = [sum(map(count, argument.shapes)) for argument in self.arguments if argument.how == "filled"]
         if self.row.rejected:
             return sum(sizes)
         first = self.first
@@ -128,7 +131,7 @@ class Prepared:
 
     def recording(self, known: Mapping[str, Array]) -> Recording | None:
         """Return the formula for written values and the `known` values of other ports; None if it asks for more."""
-        written = {one.port.name: one.value for one in self.arguments if one.value is not None}
+        written = {argument.port.name: argument.value for argument in self.arguments if argument.value is not None}
         try:
             return self._record(reference_of(self.row.spec, self.row.version), self.facts, {**written, **known})
         except Asks as asked:
@@ -138,7 +141,9 @@ class Prepared:
     def program(self, tensors: Mapping[str, Arrays], lane: int, ranks: Sequence[int | None]) -> Program:
         """Return the program that a backend compiles, with the constants of one lane."""
         fixed = {
-            one.name: tuple(array[lane, ...] for array in tensors[one.name]) for one in self.arguments if one.constant
+            argument.name: tuple(array[lane, ...] for array in tensors[argument.name])
+            for argument in self.arguments
+            if argument.constant
         }
         inputs = inputs_of(self.row, self.given, fixed)
         key = (*(i.constant for i in inputs if i is not None), repr(ranks).encode())
@@ -150,7 +155,7 @@ class Prepared:
                 None if type_ is None else Output(name, type_, *next(asked, (None, None)))
                 for name, (_, type_) in zip(names, self.outputs, strict=True)
             )
-            captured = tuple(one.input(symbolic=False, constant=None) for one in self.captured)
+            captured = tuple(argument.input(symbolic=False, constant=None) for argument in self.captured)
             self._programs[key] = Program(
                 self.row.version.operator,
                 self.attributes,
@@ -165,30 +170,30 @@ class Prepared:
     def _of_branches(self, outputs: tuple[Output | None, ...]) -> tuple[Output | None, ...]:
         """Return outputs without a rank or shape that only some of several bodies have, as any of them may run."""
         branches = [a.value.outputs for a in self.attributes if isinstance(a.value, Body)]
-        if len(branches) < 2 or any(len(one) != len(outputs) for one in branches):
+        if len(branches) < 2 or any(len(output) != len(outputs) for output in branches):
             return outputs
         return tuple(
-            one
+            output
             and replace(
-                one,
-                rank=one.rank if all(other.rank == one.rank for other in others) else None,
-                shape=one.shape if all(other.shape == one.shape for other in others) else None,
+                output,
+                rank=output.rank if all(other.rank == output.rank for other in others) else None,
+                shape=output.shape if all(other.shape == output.shape for other in others) else None,
             )
-            for one, *others in zip(outputs, *branches, strict=True)
+            for output, *others in zip(outputs, *branches, strict=True)
         )
 
     def _fixed_shapes(self, constants: Mapping[str, Arrays]) -> tuple[tuple[int, ...] | None, ...]:
         """Return the shape of each output that constants and the inputs' shapes determine, whatever the feeds."""
-        plain = all(isinstance(one.part, tuple) for one in self.arguments)
+        plain = all(isinstance(argument.part, tuple) for argument in self.arguments)
         plain = plain and all(type_ is None or is_tensor(type_) for _, type_ in self.outputs)
         if self.row.rejected or self.row.get("dims") == "symbolic" or not plain:
             return ()
         known = {name: arrays[0] for name, arrays in constants.items()}
         try:
-            found = self._record(reference_of(self.row.spec, self.row.version), self.facts, known)
+            recording = self._record(reference_of(self.row.spec, self.row.version), self.facts, known)
         except Asks:
             return ()
-        shapes = {tuple(found.graph.nodes[at].shape for at in f.outputs) for f in found.forks if f.outputs}
+        shapes = {tuple(recording.graph.nodes[at].shape for at in f.outputs) for f in recording.forks if f.outputs}
         return shapes.pop() if len(shapes) == 1 else ()
 
     @functools.cached_property
@@ -201,13 +206,16 @@ class Prepared:
         """The number of elements of one lane in the whole computation."""
         first = None if self.row.rejected else self.first
         return max(
-            1, first.weight if first is not None else sum(count(s) for one in self.arguments for s in one.shapes)
+            1,
+            first.weight
+            if first is not None
+            else sum(count(s) for argument in self.arguments for s in argument.shapes),
         )
 
     @property
     def is_ragged(self) -> bool:
         """Whether each lane has its own program, because a constant is filled or drawn."""
-        return any(one.constant and one.value is None for one in self.arguments)
+        return any(argument.constant and argument.value is None for argument in self.arguments)
 
 
 @dataclass(frozen=True)
@@ -217,13 +225,13 @@ class _Lane:
     prepared: Prepared
     row: Row
     clauses: tuple[str, ...]
-    mended: Row | None
+    valid_variant: Row | None
 
     @functools.cached_property
     def alike(self) -> tuple[object, ...]:
         """The key by which neighbours form a batch."""
-        mended = None if self.mended is None else self.mended.id
-        return id(self.prepared), self.clauses, mended, self.row.id.fill in _RANDOM
+        valid_variant = None if self.valid_variant is None else self.valid_variant.id
+        return id(self.prepared), self.clauses, valid_variant, self.row.id.fill in _RANDOM
 
 
 @dataclass(frozen=True)
@@ -238,7 +246,7 @@ class _Part:
     @property
     def arrays(self) -> list[Array]:
         """The formula's arguments."""
-        return [array for one in self.lane.prepared.arguments for array in self.tensors[one.name]]
+        return [array for argument in self.lane.prepared.arguments for array in self.tensors[argument.name]]
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -261,10 +269,10 @@ class GeneratedCases:
     @functools.cached_property
     def library(self) -> Library:
         """The spec files. Raises OpconformError if there are none."""
-        found = Library(self.root, vocabularies())
-        if not found.operators():
-            raise OpconformError(f"{found.root}: no spec file there; expected <standard>/<Operator>.yaml")
-        return found
+        library = Library(self.root, vocabularies())
+        if not library.operators():
+            raise OpconformError(f"{library.root}: no spec file there; expected <standard>/<Operator>.yaml")
+        return library
 
     @property
     def unread(self) -> GeneratedCases:
@@ -315,12 +323,12 @@ class GeneratedCases:
             return None
         places: list[int | None] = []
         first: dict[str, int] = {}
-        place = 0
-        for one in part.lane.prepared.arguments:
-            count_of = len(part.tensors[one.name])
-            start = first.setdefault(one.name, place)
-            places += [None if one.constant else start + i for i in range(count_of)]
-            place += 0 if one.constant or one.again else count_of
+        index = 0
+        for argument in part.lane.prepared.arguments:
+            count_of = len(part.tensors[argument.name])
+            start = first.setdefault(argument.name, index)
+            places += [None if argument.constant else start + i for i in range(count_of)]
+            index += 0 if argument.constant or argument.again else count_of
         return Reasoning(part.recording, tuple(part.arrays), tuple(places), self._rules(part.lane))
 
     def row(self, case: CaseId) -> Row:
@@ -334,21 +342,21 @@ class GeneratedCases:
     def prepared(self, row: Row) -> Prepared:
         """Return everything of a case but its data. Raises CaseIdError if it is invalid and its id names no edge."""
         content = _content(row)
-        found = self._programs.get(content)
-        if found is None:
+        prepared = self._programs.get(content)
+        if prepared is None:
             settings = {name: value for name, value in row.settings.items() if name not in ("draw", "seed")}
-            found = Prepared(Row(row.spec, row.version, content, settings), self._record)
+            prepared = Prepared(Row(row.spec, row.version, content, settings), self._record)
             if not row.rejected:
-                for name in _missing(found):
+                for name in _missing(prepared):
                     raise CaseIdError(
                         f"{row.id}: invalid in {row.version.operator}, and the id names no edge: it needs {name}"
                     )
-                if found.first is not None:
-                    _check_valid(row, found.first)
+                if prepared.first is not None:
+                    _check_valid(row, prepared.first)
             if len(self._programs) >= _MOST_PROGRAMS:
                 self._programs.clear()
-            self._programs[content] = found
-        return found
+            self._programs[content] = prepared
+        return prepared
 
     def broken(self, row: Row) -> tuple[str, ...]:
         """Return the clauses that a case's input breaks, as its operator's formula checks them; an edge may break some.
@@ -360,11 +368,11 @@ class GeneratedCases:
         missing = tuple(_missing(prepared))
         if missing:
             return missing
-        found = formula_of(prepared, tensors)
-        if found.invalid_clause:
-            return (found.invalid_clause,)
-        arrays = [array for one in prepared.arguments for array in tensors[one.name]]
-        return tuple(clause for clause, where in found.invalid(arrays, 1).items() if where.any())
+        recording = formula_of(prepared, tensors)
+        if recording.invalid_clause:
+            return (recording.invalid_clause,)
+        arrays = [array for argument in prepared.arguments for array in tensors[argument.name]]
+        return tuple(clause for clause, where in recording.invalid(arrays, 1).items() if where.any())
 
     @functools.cached_property
     def _programs(self) -> dict[CaseId, Prepared]:
@@ -380,10 +388,10 @@ class GeneratedCases:
 
     def _lane(self, text: str) -> _Lane:
         row = self.row(parse_id(text))
-        mended = mended_row(row) if row.rejected else None
+        valid_variant = valid_variant_row(row) if row.rejected else None
         prepared = self.prepared(row)
         prepared.filling.check(row.id.fill)
-        return _Lane(prepared, row, clauses_of(row), mended)
+        return _Lane(prepared, row, clauses_of(row), valid_variant)
 
     def _runs(self, texts: Sequence[str]) -> Iterator[tuple[_Lane, list[str], list[str]]]:
         """Yield runs of neighbours that share program and clauses, with their fills and ids."""
@@ -420,7 +428,7 @@ class GeneratedCases:
 
     def _expectations(self, parts: Sequence[_Part]) -> list[Expectation | Exception]:
         """Return the expectation of each part; parts that share formula and rules are computed at once."""
-        found: list[Expectation | Exception] = [Expectation((), part.types, len(part.ids)) for part in parts]
+        expectations: list[Expectation | Exception] = [Expectation((), part.types, len(part.ids)) for part in parts]
         groups: dict[tuple[int, bool], list[int]] = {}
         for index, part in enumerate(parts):
             if part.recording is not None:
@@ -431,9 +439,9 @@ class GeneratedCases:
                 made: Sequence[Expectation | Exception] = self._together(some)
             except Exception:  # one by one, so that only the failing part is lost
                 made = [self._alone(part) for part in some]
-            for index, one in zip(group, made, strict=True):
-                found[index] = one
-        return found
+            for index, expectation in zip(group, made, strict=True):
+                expectations[index] = expectation
+        return expectations
 
     def _alone(self, part: _Part) -> Expectation | Exception:
         try:
@@ -451,32 +459,32 @@ class GeneratedCases:
             if broken.any():
                 where = ids[int(np.flatnonzero(np.broadcast_to(broken, len(ids)))[0])]
                 raise CaseIdError(f"{where}: {_invalid(parts[0].lane.prepared.row, clause)}")
-        whole = recording.expectation(arrays, self._rules(parts[0].lane), len(ids))
+        expectation = recording.expectation(arrays, self._rules(parts[0].lane), len(ids))
         if len(parts) == 1:
-            return [whole]
+            return [expectation]
         ends = np.cumsum([len(part.ids) for part in parts]).tolist()
-        return [whole.part(end - len(part.ids), end) for part, end in zip(parts, ends, strict=True)]
+        return [expectation.part(end - len(part.ids), end) for part, end in zip(parts, ends, strict=True)]
 
     def _batch(self, part: _Part, expected: Expectation | Exception) -> Batch:
         if isinstance(expected, Exception):
             raise expected
         lane, prepared = part.lane, part.lane.prepared
-        mended = None if lane.mended is None else str(lane.mended.id)
+        valid_variant = None if lane.valid_variant is None else str(lane.valid_variant.id)
         program = prepared.program(part.tensors, 0, self._ranks(lane, part.recording))
-        fed = (one for one in prepared.arguments if not (one.constant or one.again))
-        inputs = tuple(array for one in fed for array in part.tensors[one.name])
-        return Batch(part.ids, program, inputs, expected, lane.clauses, mended)
+        fed = (argument for argument in prepared.arguments if not (argument.constant or argument.again))
+        inputs = tuple(array for argument in fed for array in part.tensors[argument.name])
+        return Batch(part.ids, program, inputs, expected, lane.clauses, valid_variant)
 
     def _ranks(self, lane: _Lane, recording: Recording | None) -> tuple[int | None, ...]:
         """Return the rank of each output; for an invalid case, the ranks of the valid case that it is derived from."""
         if recording is not None:
             return recording.ranks
-        if lane.mended is None:
+        if lane.valid_variant is None:
             return ()
-        prepared = self.prepared(lane.mended)
+        prepared = self.prepared(lane.valid_variant)
         if prepared.first is not None:
             return prepared.first.ranks
-        tensors = prepared.filling.tensors([lane.mended.id.fill], [str(lane.mended.id)])
+        tensors = prepared.filling.tensors([lane.valid_variant.id.fill], [str(lane.valid_variant.id)])
         return recording_of(prepared, tensors).ranks
 
     def _rules(self, lane: _Lane) -> Rules:
@@ -494,13 +502,17 @@ def _made(lane: _Lane, fills: list[str], ids: list[str]) -> Iterator[_Part]:
         if not prepared.is_ragged and (rejected or first is not None):
             yield _Part(lane, some, first, tensors)
             continue
-        for place, text in enumerate(some):  # each has its own values, or its own program
-            own = {name: tuple(array[place : place + 1] for array in arrays) for name, arrays in tensors.items()}
+        for index, text in enumerate(some):  # each has its own values, or its own program
+            own = {name: tuple(array[index : index + 1] for array in arrays) for name, arrays in tensors.items()}
             yield _Part(lane, [text], None if rejected else recording_of(prepared, own), own)
 
 
 def _facts_of(several: tuple[Argument, ...], variadic: bool) -> Port | tuple[Port, ...]:
-    tensors = [Port(leaf.type, shape) for one in several for leaf, shape in zip(one.leaves, one.shapes, strict=True)]
+    tensors = [
+        Port(leaf.type, shape)
+        for argument in several
+        for leaf, shape in zip(argument.leaves, argument.shapes, strict=True)
+    ]
     return tensors[0] if not variadic and isinstance(several[0].part, tuple) else tuple(tensors)
 
 
@@ -508,29 +520,32 @@ def _structures(
     given: Given, version: VersionSpec, captured: tuple[Argument, ...]
 ) -> Iterator[tuple[str, Structure | tuple[Structure, ...]]]:
     """Yield the structures of ports and of the outer values of bodies, unless all their values are plain tensors."""
-    for name, several in (*given.items(), *((one.name, (one,)) for one in captured)):
-        if several and any(isinstance(one.part, Structure) for one in several):
-            made = tuple(one.part if isinstance(one.part, Structure) else tensor(*one.part) for one in several)
+    for name, several in (*given.items(), *((argument.name, (argument,)) for argument in captured)):
+        if several and any(isinstance(argument.part, Structure) for argument in several):
+            made = tuple(
+                argument.part if isinstance(argument.part, Structure) else tensor(*argument.part)
+                for argument in several
+            )
             port = version.signature.input(name)
             yield name, tuple(made) if port is not None and port.is_variadic else made[0]
 
 
 def recording_of(prepared: Prepared, tensors: Mapping[str, Arrays]) -> Recording:
     """Return the formula for one lane, whose values it may ask for. Raises CaseIdError if they are invalid."""
-    found = formula_of(prepared, tensors)
-    _check_valid(prepared.row, found)
-    return found
+    recording = formula_of(prepared, tensors)
+    _check_valid(prepared.row, recording)
+    return recording
 
 
 def formula_of(prepared: Prepared, tensors: Mapping[str, Arrays]) -> Recording:
     """Return the formula for one lane, whose values it may ask for, valid or not."""
-    found = prepared.first
-    while found is None:
+    recording = prepared.first
+    while recording is None:
         asked = frozenset(prepared.asks)
-        found = prepared.recording({name: tensors[name][0][0, ...] for name in asked})
-        if found is None and prepared.asks == asked:
+        recording = prepared.recording({name: tensors[name][0][0, ...] for name in asked})
+        if recording is None and prepared.asks == asked:
             raise OpconformError(f"{prepared.row.id}: its formula asks for {', '.join(sorted(asked))} again")
-    return found
+    return recording
 
 
 def _content(row: Row) -> CaseId:
@@ -542,9 +557,9 @@ def _content(row: Row) -> CaseId:
 def _missing(prepared: Prepared) -> Iterator[str]:
     """Yield the required inputs and attributes that are left out."""
     version = prepared.row.version
-    told = {attribute.name for attribute in prepared.attributes}
+    attributes = {attribute.name for attribute in prepared.attributes}
     for attribute in version.signature.attributes:
-        if attribute.required and attribute.name not in told and prepared.given.get(attribute.name) is None:
+        if attribute.required and attribute.name not in attributes and prepared.given.get(attribute.name) is None:
             yield attribute.name
     for name, given in prepared.given.items():
         port = version.signature.input(name)

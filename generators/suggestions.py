@@ -16,8 +16,8 @@ _WILD = frozenset("*?[")
 def selects_nothing(library: Library, selection: Selection) -> OpconformError:
     """Return the error for a selection that has no cases, with suggestions."""
     hints = [hint for glob in selection.globs if (hint := suggestion(library, glob))]
-    told = f"{', '.join(selection.globs) or 'the suite'} selects no case"
-    return OpconformError("; ".join([told, *hints]))
+    problem = f"{', '.join(selection.globs) or 'the suite'} selects no case"
+    return OpconformError("; ".join([problem, *hints]))
 
 
 def suggestion(library: Library, glob: str) -> str:
@@ -35,12 +35,12 @@ def suggestion(library: Library, glob: str) -> str:
     if not operators:
         return ""
     for operator in operators:
-        versions = [str(one.operator) for one in library.spec(operator).versions.values()]
+        versions = [str(version_spec.operator) for version_spec in library.spec(operator).versions.values()]
         wanted = f"{operator}-{version}" if version else operator
         if wanted in versions or (_WILD & set(version) and versions != [operator]):
             return _meant(library, glob, f"{wanted}{slash}{case}")
     operator = operators[0]
-    versions = [str(one.operator) for one in library.spec(operator).versions.values()]
+    versions = [str(version_spec.operator) for version_spec in library.spec(operator).versions.values()]
     if version and not _WILD & set(version):
         return f"there is {', '.join(versions)}"
     return _meant(library, glob, f"{operator if versions == [operator] else f'{operator}-*'}{slash}{case}")
@@ -65,7 +65,9 @@ def _near(library: Library, standard: str, name: str) -> list[str]:
         if not standard or operator.partition("/")[0] == standard:
             known.setdefault(operator.partition("/")[2].casefold(), []).append(operator)
     near = [name.casefold()] if name.casefold() in known else difflib.get_close_matches(name.casefold(), known, 1)
-    return sorted((operator for one in near for operator in known[one]), key=lambda one: not one.startswith("onnx/"))
+    return sorted(
+        (operator for name_ in near for operator in known[name_]), key=lambda name_: not name_.startswith("onnx/")
+    )
 
 
 def with_nearest(library: Library, text: str, error: OpconformError) -> CaseIdError:
@@ -73,8 +75,8 @@ def with_nearest(library: Library, text: str, error: OpconformError) -> CaseIdEr
     if text.partition("/")[0] not in _standards(library) and (hint := suggestion(library, text)):
         return CaseIdError(f"{error}\n  {hint}")
     near = nearest_case(library, text)
-    told = f"the nearest case is {near}" if near else "`opconform list cases` shows all cases"
-    return CaseIdError(f"{error}\n  {told}")
+    advice = f"the nearest case is {near}" if near else "`opconform list cases` shows all cases"
+    return CaseIdError(f"{error}\n  {advice}")
 
 
 def nearest_case(library: Library, text: str) -> str | None:

@@ -72,11 +72,11 @@ def with_settings(row: Row, settings: Iterable[tuple[str, str]]) -> CaseId:
 
 def _deliveries(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
     """Yield cases with another delivery of inputs: all given ones but the first, then the first."""
-    told = {setting for case in planned for setting in case.settings}
+    settings = {setting for case in planned for setting in case.settings}
     missing: dict[Port, str] = {}
     for port in version.signature.inputs:
         other = FED if usual_delivery(version, port) == CONSTANT else CONSTANT
-        if (f"{port.name}{FROM}", other) not in told:
+        if (f"{port.name}{FROM}", other) not in settings:
             missing[port] = other
     for _ in version.signature.inputs:  # until no case adds a missing one
         best = max(bases, key=lambda row: sum(_comes(row, port, missing[port]) for port in missing), default=None)
@@ -108,10 +108,15 @@ def tensor_twice(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]
             if port.is_variadic and len(set(row.parts[port.name])) == 1 < len(row.parts[port.name]):
                 yield with_settings(row, [(f"{port.name}{FROM}", port.name)])
                 return
-        for one, other in combinations(filled, 2):
-            alike = one.type == other.type and row.parts[one.name] == row.parts[other.name]
-            if alike and not one.is_variadic and not other.is_variadic and _operand(row, one) == _operand(row, other):
-                yield with_settings(row, [(f"{other.name}{FROM}", one.name)])
+        for port_, other_port in combinations(filled, 2):
+            alike = port_.type == other_port.type and row.parts[port_.name] == row.parts[other_port.name]
+            if (
+                alike
+                and not port_.is_variadic
+                and not other_port.is_variadic
+                and _operand(row, port_) == _operand(row, other_port)
+            ):
+                yield with_settings(row, [(f"{other_port.name}{FROM}", port_.name)])
                 return
 
 
@@ -128,7 +133,7 @@ def _operand(row: Row, port: Port) -> tuple[object, ...]:
 
 def _arities(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
     """Yield cases with numbers of inputs that the planned ones lack, if a parameter sets the number."""
-    port = next((one for one in version.signature.inputs if one.is_variadic), None)
+    port = next((input_ for input_ in version.signature.inputs if input_.is_variadic), None)
     if port is None or len(version.signature.inputs) > 1 or port.name not in version.parameters:
         return
     alike = [row for row in bases if len(set(row.id.shapes)) == 1 and len(row.id.shapes) > 1]
@@ -144,8 +149,8 @@ def _opsets(spec: Spec, version: VersionSpec, planned: Sequence[CaseId], bases: 
     """
     rows = bases[:1] if version.graphs else bases
     for number in dict.fromkeys(opset_range(spec, version) or ()):
-        told = [one for one in planned if one.setting("opset") == str(number) and _is_valid(version, one)]
-        had = {one.types for one in told}
+        cases = [case for case in planned if case.setting("opset") == str(number) and _is_valid(version, case)]
+        had = {case.types for case in cases}
         while rows and len(had) < _TYPES and number != kindest_opset(spec, version):
             best = min(rows, key=partial(_likeness, had))
             if best.id.types in had:
@@ -162,7 +167,7 @@ def _likeness(had: Set[tuple[str, ...]], row: Row) -> tuple[bool, ...]:
 
 def _kinds(types: Sequence[str]) -> tuple[str, ...]:
     """Return the kinds of elements that types have, each once."""
-    return tuple(sorted({element_type(re.split(r"\W", one.rstrip(")"))[-1]).kind for one in types}))
+    return tuple(sorted({element_type(re.split(r"\W", type_.rstrip(")"))[-1]).kind for type_ in types}))
 
 
 def _runs(spec: Spec, version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
@@ -190,7 +195,7 @@ def _resized(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Ro
         key = row.id.types, row.id.settings, _ranks(row.id.shapes)
         before = first.setdefault(key, row) if _is_whole(row.id) else row
         if before.id.shapes != row.id.shapes:
-            yield from (with_settings(one, [("dims", "symbolic")]) for one in (before, row))
+            yield from (with_settings(shown, [("dims", "symbolic")]) for shown in (before, row))
             return
     if all(attribute.kind != "graph" for attribute in version.signature.attributes):  # bodies declare shapes
         yield from _resized_anew(version, [row for row in bases if _is_whole(row.id)])
@@ -206,9 +211,11 @@ def _resized_anew(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId
         if len(row.id.shapes) != 1 or not isinstance(part, tuple) or _names_extents(row, part):
             continue
         if part and settle(version, case) == case:
-            others = (one.id.shapes[0] for one in bases if len(one.id.shapes) == 1)
-            alike = (one for one in others if isinstance(one, tuple) and len(one) == len(part) and one != part)
-            larger = (*(n + (place == 0) for place, n in enumerate(part)),)
+            others = (shape.id.shapes[0] for shape in bases if len(shape.id.shapes) == 1)
+            alike = (
+                shape for shape in others if isinstance(shape, tuple) and len(shape) == len(part) and shape != part
+            )
+            larger = (*(n + (axis == 0) for axis, n in enumerate(part)),)
             yield from (case, replace(case, shapes=(next(alike, larger),)))
             return
 
@@ -229,7 +236,7 @@ def _extents(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Ro
         if base is not None and isinstance(part, tuple):
             longer = (*shape, *(1,) * len(part))
             other = tuple(1 if n == 1 else m for n, m in zip(part, longer, strict=False))
-            yield replace(base.id, shapes=tuple(other if one == part else one for one in base.id.shapes))
+            yield replace(base.id, shapes=tuple(other if dims == part else dims for dims in base.id.shapes))
 
 
 _LONG, _ALIKE = (65, 67, 2), (3, 3, 3)

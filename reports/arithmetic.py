@@ -32,7 +32,7 @@ _FLUSHED = 3.0  # ulp: the least that a lost partial sum costs, in any type
 _GRADED = frozenset(Grade) - {Grade.DECLARED, Grade.OUTSIDE}
 
 
-class Place(NamedTuple):
+class ProbeSite(NamedTuple):
     """The operator version and type that a finding is about."""
 
     backend: str
@@ -44,12 +44,12 @@ class Place(NamedTuple):
 class Trait:
     """One property of a backend in one operator version and type, and the cases that show it.
 
-    `subject` is a probe, or a silence; for a silence `told` has the options taken.
+    `subject` is a probe, or a silence; for a silence `behaviour` has the options taken.
     """
 
-    place: Place
+    site: ProbeSite
     subject: str
-    told: str
+    behaviour: str
     cases: tuple[str, ...]
 
 
@@ -98,11 +98,11 @@ class _Seen:
         self.shown[probe, bits, kept] = min(known, case)
 
     def widths(self, probe: Probe) -> Widths:
-        found: dict[bool, dict[int, str]] = {True: {}, False: {}}
+        widths: dict[bool, dict[int, str]] = {True: {}, False: {}}
         for (of, bits, kept), case in self.shown.items():
             if of == probe:
-                found[kept][bits] = case
-        return Widths(found[True], found[False])
+                widths[kept][bits] = case
+        return Widths(widths[True], widths[False])
 
     def either(self, probe: Probe) -> dict[bool, str]:
         return {kept: case for (of, _, kept), case in self.shown.items() if of == probe}
@@ -112,51 +112,53 @@ class Fingerprints:
     """Combines the evidence of probes and silences as results arrive."""
 
     def __init__(self) -> None:
-        self._seen: dict[Place, _Seen] = {}
+        self._seen: dict[ProbeSite, _Seen] = {}
 
     def add(self, result: Result, accuracy: Accuracy | None) -> None:
         """Add a result and its accuracy; `count` equal results are added as one, which is the first."""
         if accuracy is None and not result.behaviour:
             return
         parts = result.case.split("/")
-        place = Place(result.backend, operator_version_of(result.case), parts[2].split(",")[0] if parts[2:] else "")
+        probed = ProbeSite(
+            result.backend, operator_version_of(result.case), parts[2].split(",")[0] if parts[2:] else ""
+        )
         for silence, options in result.behaviour.items():
             if options and silence != "invalid":  # invalid inputs have their own figure: refusal
-                self._of(place).silences.setdefault(silence, SilenceEvidence()).add(result.case, options)
+                self._of(probed).silences.setdefault(silence, SilenceEvidence()).add(result.case, options)
         if accuracy is not None and parts[5:]:
-            self._probe(place, result, accuracy, parts[5])
+            self._probe(probed, result, accuracy, parts[5])
 
-    def _probe(self, place: Place, result: Result, accuracy: Accuracy, fill: str) -> None:
+    def _probe(self, probed: ProbeSite, result: Result, accuracy: Accuracy, fill: str) -> None:
         if match := _BITS.fullmatch(fill):
             lost_from = 2.0 ** (element_type(accuracy.type).float_format.precision - 2)  # a quarter of the value
             kept = accuracy.ulp is not None and accuracy.ulp < lost_from
-            self._of(place).add(_WIDTHS[match[1]], int(match[2]), kept, result.case)
+            self._of(probed).add(_WIDTHS[match[1]], int(match[2]), kept, result.case)
         elif fill == "underflow":
             kept = accuracy.ulp is not None and accuracy.ulp < _FLUSHED
             kept = kept and "none" in result.behaviour.get("flush", ("none",))
-            self._of(place).add("partial-sums", 0, kept, result.case)
+            self._of(probed).add("partial-sums", 0, kept, result.case)
         elif fill == "inexact" and accuracy.graded >= _ELEMENTS and accuracy.grade in _GRADED:
             once = accuracy.grade is Grade.ROUNDED or "wide" in result.behaviour.get("accumulator", ())
-            self._of(place).add("rounding", 0, once, result.case)
+            self._of(probed).add("rounding", 0, once, result.case)
 
-    def places(self, backend: str | None = None) -> Iterator[Place]:
+    def places(self, backend: str | None = None) -> Iterator[ProbeSite]:
         """Yield the places with evidence, of one backend or all, sorted."""
-        yield from sorted(place for place in self._seen if backend in (None, place.backend))
+        yield from sorted(probed for probed in self._seen if backend in (None, probed.backend))
 
-    def widths(self, place: Place, probe: Probe) -> Widths:
+    def widths(self, probed: ProbeSite, probe: Probe) -> Widths:
         """Return the width of the accumulator, or of the inputs, according to the probes."""
-        return self._seen[place].widths(probe)
+        return self._seen[probed].widths(probe)
 
-    def either(self, place: Place, probe: Probe) -> Mapping[bool, str]:
+    def either(self, probed: ProbeSite, probe: Probe) -> Mapping[bool, str]:
         """Return whether sums are rounded once, or subnormal partial sums are kept: each answer with a case."""
-        return self._seen[place].either(probe)
+        return self._seen[probed].either(probe)
 
-    def silence(self, place: Place, silence: str) -> Mapping[str, str]:
+    def silence(self, probed: ProbeSite, silence: str) -> Mapping[str, str]:
         """Return the options of a silence that cases show, each with the first case.
 
         These are the options that some case shows alone, and the options of a case that excludes the most frequent one.
         """
-        joined = self._seen[place].silences.get(silence)
+        joined = self._seen[probed].silences.get(silence)
         if joined is None:
             return {}
         shown = {e.option: e.first for e in joined.established}
@@ -165,25 +167,25 @@ class Fingerprints:
 
     def traits(self, backend: str | None = None) -> Iterator[Trait]:
         """Yield what is known in each place."""
-        for place in self.places(backend):
-            seen = self._seen[place]
-            yield from _probed(place, seen)
+        for probed in self.places(backend):
+            seen = self._seen[probed]
+            yield from _probed(probed, seen)
             for silence in sorted(seen.silences):
-                shown = self.silence(place, silence)
+                shown = self.silence(probed, silence)
                 if shown:
-                    yield Trait(place, silence, " or ".join(sorted(shown)), tuple(shown[o] for o in sorted(shown)))
+                    yield Trait(probed, silence, " or ".join(sorted(shown)), tuple(shown[o] for o in sorted(shown)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for JSON, by backend: for each subject the finding, its places, and cases that show it."""
-        found: dict[str, dict[str, list[dict[str, Any]]]] = {}
-        for backend in dict.fromkeys(place.backend for place in self._seen):
-            found[backend] = {}
+        by_backend: dict[str, dict[str, list[dict[str, Any]]]] = {}
+        for backend in dict.fromkeys(probed.backend for probed in self._seen):
+            by_backend[backend] = {}
             for alike in rolled_up(self.traits(backend)):
-                found[backend].setdefault(alike.subject, []).append(alike.to_dict())
-        return found
+                by_backend[backend].setdefault(alike.subject, []).append(alike.to_dict())
+        return by_backend
 
-    def _of(self, place: Place) -> _Seen:
-        return self._seen.setdefault(place, _Seen())
+    def _of(self, probed: ProbeSite) -> _Seen:
+        return self._seen.setdefault(probed, _Seen())
 
 
 @dataclass(frozen=True)
@@ -191,49 +193,49 @@ class SharedTrait:
     """The places where a subject has the same finding, and the cases that show it in the first of them."""
 
     subject: str
-    told: str
-    places: tuple[Place, ...]
+    behaviour: str
+    places: tuple[ProbeSite, ...]
     cases: tuple[str, ...]
 
     @property
     def types(self) -> tuple[str, ...]:
         """Return the types, in order of first appearance."""
-        return tuple(dict.fromkeys(place.type for place in self.places))
+        return tuple(dict.fromkeys(probed.type for probed in self.places))
 
     @property
     def operator_versions(self) -> tuple[str, ...]:
         """Return the operator versions, in order of first appearance."""
-        return tuple(dict.fromkeys(place.operator_version for place in self.places))
+        return tuple(dict.fromkeys(probed.operator_version for probed in self.places))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON: the types by operator version."""
         where: dict[str, list[str]] = {}
-        for place in self.places:
-            where.setdefault(place.operator_version, []).append(place.type)
-        return {"behaves_like": self.told, "where": where, "cases": list(self.cases)}
+        for probed in self.places:
+            where.setdefault(probed.operator_version, []).append(probed.type)
+        return {"behaves_like": self.behaviour, "where": where, "cases": list(self.cases)}
 
 
 def rolled_up(traits: Iterator[Trait]) -> list[SharedTrait]:
     """Return one backend's traits in the order of subjects; those with the same finding are merged."""
-    found: dict[tuple[str, str], list[Trait]] = {}
+    groups: dict[tuple[str, str], list[Trait]] = {}
     for trait in traits:
-        found.setdefault((trait.subject, trait.told), []).append(trait)
-    order = dict.fromkeys(subject for subject, _ in found)
+        groups.setdefault((trait.subject, trait.behaviour), []).append(trait)
+    order = dict.fromkeys(subject for subject, _ in groups)
     return [
-        SharedTrait(subject, told, tuple(t.place for t in alike), alike[0].cases)
+        SharedTrait(subject, words, tuple(t.site for t in alike), alike[0].cases)
         for wanted in order
-        for (subject, told), alike in found.items()
+        for (subject, words), alike in groups.items()
         if subject == wanted
     ]
 
 
-def _probed(place: Place, seen: _Seen) -> Iterator[Trait]:
+def _probed(probed: ProbeSite, seen: _Seen) -> Iterator[Trait]:
     of_bits: tuple[Probe, ...] = ("accumulator", "inputs")
     for probe in of_bits:
         widths = seen.widths(probe)
         if widths.kept or widths.lost:
-            told = IN_FULL if probe == "inputs" and not widths.lost else format_told(widths, place.type)
-            yield Trait(place, f"probe-{probe}", told, widths.cases)
+            trait_words = IN_FULL if probe == "inputs" and not widths.lost else format_told(widths, probed.type)
+            yield Trait(probed, f"probe-{probe}", trait_words, widths.cases)
     words: Mapping[Probe, tuple[str, str]] = {
         "rounding": ("once, at the end", "after each step"),
         "partial-sums": ("kept where subnormal", "flushed to zero where subnormal"),
@@ -241,8 +243,10 @@ def _probed(place: Place, seen: _Seen) -> Iterator[Trait]:
     for either, (so, not_so) in words.items():
         shown = seen.either(either)
         if shown:
-            told = DIFFERS if len(shown) > 1 else so if True in shown else not_so
-            yield Trait(place, f"probe-{either}", told, tuple(shown[is_so] for is_so in sorted(shown, reverse=True)))
+            trait_words = DIFFERS if len(shown) > 1 else so if True in shown else not_so
+            yield Trait(
+                probed, f"probe-{either}", trait_words, tuple(shown[is_so] for is_so in sorted(shown, reverse=True))
+            )
 
 
 def format_told(widths: Widths, type_name: str) -> str:
@@ -274,19 +278,19 @@ class DeclarationEvidence:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
-        told = {"type": self.type, "field": self.field, "declared": self.declared}
-        return {**told, "evidence": self.bearing, "case": self.case}
+        fields = {"type": self.type, "field": self.field, "declared": self.declared}
+        return {**fields, "evidence": self.bearing, "case": self.case}
 
 
 def evidence_on(declaration: Declaration, seen: Fingerprints, backend: str) -> list[DeclarationEvidence]:
     """Return the evidence on every declared field; one contradiction in one operator version contradicts it."""
-    found = []
+    evidence = []
     for name, declared in declaration.types.items():
-        places = [place for place in seen.places(backend) if place.type == name]
+        places = [probed for probed in seen.places(backend) if probed.type == name]
         for field_name, value, views in _fields(name, declared, seen, places):
             bearing, case = _joined(views)
-            found.append(DeclarationEvidence(backend, name, field_name, value, bearing, case))
-    return found
+            evidence.append(DeclarationEvidence(backend, name, field_name, value, bearing, case))
+    return evidence
 
 
 _View: TypeAlias = tuple[Bearing, str | None]
@@ -301,10 +305,10 @@ def _joined(views: Sequence[_View]) -> _View:
 
 
 def _fields(
-    name: str, declared: DeclaredType, seen: Fingerprints, places: Sequence[Place]
+    name: str, declared: DeclaredType, seen: Fingerprints, places: Sequence[ProbeSite]
 ) -> Iterator[tuple[str, str, list[_View]]]:
     if declared.compute:
-        yield "compute", declared.compute, [_compute(name, declared.compute, seen, place) for place in places]
+        yield "compute", declared.compute, [_compute(name, declared.compute, seen, probed) for probed in places]
     if declared.accumulator:
         bits = _PRECISIONS[declared.accumulator]
         yield "accumulator", declared.accumulator, [_wide(seen.widths(p, "accumulator"), bits) for p in places]
@@ -327,9 +331,9 @@ def _wide(widths: Widths, bits: int) -> _View:
     return "not shown", None
 
 
-def _compute(name: str, declared: str, seen: Fingerprints, place: Place) -> _View:
+def _compute(name: str, declared: str, seen: Fingerprints, probed: ProbeSite) -> _View:
     """Compare a declared format with how inputs are read, and the format of the type with how results are rounded."""
-    widths, once = seen.widths(place, "inputs"), seen.either(place, "rounding")
+    widths, once = seen.widths(probed, "inputs"), seen.either(probed, "rounding")
     bits, own = _PRECISIONS[declared], element_type(name).float_format.precision
     if bits < own:
         return _wide(widths, bits)
@@ -341,17 +345,17 @@ def _compute(name: str, declared: str, seen: Fingerprints, place: Place) -> _Vie
     return ("supported", once[wider]) if wider in once else ("not shown", None)
 
 
-def _flush(seen: Fingerprints, place: Place, so: Sequence[str], not_so: Sequence[str]) -> _View:
-    shown = seen.silence(place, "flush")
+def _flush(seen: Fingerprints, probed: ProbeSite, so: Sequence[str], not_so: Sequence[str]) -> _View:
+    shown = seen.silence(probed, "flush")
     against, for_it = ([shown[option] for option in options if option in shown] for options in (not_so, so))
     if against:
         return "contradicted", min(against)
     return ("supported", min(for_it)) if for_it else ("not shown", None)
 
 
-def _flushed_sums(seen: Fingerprints, place: Place) -> _View:
+def _flushed_sums(seen: Fingerprints, probed: ProbeSite) -> _View:
     probe: Probe = "partial-sums"
-    lost = seen.either(place, probe).get(False)  # kept sums say little: a wider accumulator has no subnormal ones
+    lost = seen.either(probed, probe).get(False)  # kept sums say little: a wider accumulator has no subnormal ones
     return ("supported", lost) if lost else ("not shown", None)
 
 
@@ -411,8 +415,8 @@ class Graded:
 
 
 def _higher(peak: Peak | None, number: float | None, case: str) -> Peak | None:
-    found = [one for one in (peak, None if number is None else Peak(number, case)) if one is not None]
-    return min(found, key=lambda one: (-one.number, one.case), default=None)
+    peaks = [candidate for candidate in (peak, None if number is None else Peak(number, case)) if candidate is not None]
+    return min(peaks, key=lambda candidate: (-candidate.number, candidate.case), default=None)
 
 
 class Grades:
@@ -434,11 +438,11 @@ class Grades:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for JSON, by backend, operator version and type."""
-        found: dict[str, dict[str, dict[str, Any]]] = {}
+        by_backend: dict[str, dict[str, dict[str, Any]]] = {}
         for graded in self.graded():
-            versions = found.setdefault(graded.backend, {})
+            versions = by_backend.setdefault(graded.backend, {})
             versions.setdefault(graded.operator_version, {})[graded.type] = graded.to_dict()
-        return found
+        return by_backend
 
 
 def attached_accuracy(attachments: Mapping[str, Any]) -> Accuracy | None:
@@ -479,10 +483,10 @@ class ArithmeticTables:
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for JSON."""
         behaves = self.fingerprints.to_dict()
-        told: dict[str, Any] = {"accuracy": self.grades.to_dict(), "behaves_like": behaves}
+        tables: dict[str, Any] = {"accuracy": self.grades.to_dict(), "behaves_like": behaves}
         if self.declaration.types:
-            told["declared_arithmetic"] = {b: [e.to_dict() for e in self.evidence(b)] for b in behaves}
-        return told
+            tables["declared_arithmetic"] = {b: [e.to_dict() for e in self.evidence(b)] for b in behaves}
+        return tables
 
 
 def print_arithmetic(console: Console, tables: ArithmeticTables, backend: str, title: str) -> None:
@@ -505,8 +509,8 @@ def _matrix(graded: Sequence[Graded]) -> Table:
     """Return a table of types by operator versions; versions of one operator with the same grades share a row."""
     types = list(dict.fromkeys(g.type for g in graded))
     rows: dict[str, dict[str, Graded]] = {}
-    for one in graded:
-        rows.setdefault(one.operator_version, {})[one.type] = one
+    for grade in graded:
+        rows.setdefault(grade.operator_version, {})[grade.type] = grade
     alike: dict[tuple[str, ...], list[str]] = {}
     for operator_version, by_type in rows.items():
         grades = [str(by_type[t].grade) if t in by_type else "" for t in types]
@@ -526,53 +530,57 @@ def _cell(graded: Sequence[Graded]) -> Text:
         return Text(NOTHING, "dim")
     grade = graded[0].grade
     shares = [g.share.number for g in graded if g.share is not None]
-    told = f" {percent(Fraction(max(shares)))}" if shares and grade is not Grade.OUTSIDE else ""
-    return Text(_WORDS.get(grade, str(grade)) + told, _STYLES.get(grade, ""))
+    share = f" {percent(Fraction(max(shares)))}" if shares and grade is not Grade.OUTSIDE else ""
+    return Text(_WORDS.get(grade, str(grade)) + share, _STYLES.get(grade, ""))
 
 
 def _behaves_like(fingerprints: Fingerprints, backend: str) -> Iterable[Text]:
     alike = rolled_up(fingerprints.traits(backend))
-    for one in alike:
-        form = SUBJECTS.get(one.subject)
-        if form is None or (one.subject, one.told) == ("probe-inputs", IN_FULL):
+    for trait in alike:
+        form = SUBJECTS.get(trait.subject)
+        if form is None or (trait.subject, trait.behaviour) == ("probe-inputs", IN_FULL):
             continue
-        told = form.replace("like {}", "{}").format(DIFFERS) if one.told == DIFFERS else form.format(one.told)
-        yield Text(f"  {told}: {', '.join(map(printable, one.types))}{_where(one, alike)}")
-        yield from (Text(f"    shown by {printable(case)}", "dim") for case in one.cases)
+        words = (
+            form.replace("like {}", "{}").format(DIFFERS)
+            if trait.behaviour == DIFFERS
+            else form.format(trait.behaviour)
+        )
+        yield Text(f"  {words}: {', '.join(map(printable, trait.types))}{_where(trait, alike)}")
+        yield from (Text(f"    shown by {printable(case)}", "dim") for case in trait.cases)
     # a probe's finding on the accumulator says more than the options that single cases admit
-    yield from _silences([one for one in alike if one.subject not in SUBJECTS and one.subject != "accumulator"])
+    yield from _silences([trait for trait in alike if trait.subject not in SUBJECTS and trait.subject != "accumulator"])
 
 
-def _where(one: SharedTrait, alike: Sequence[SharedTrait]) -> str:
+def _where(trait: SharedTrait, alike: Sequence[SharedTrait]) -> str:
     """Return the operator versions, if the finding differs elsewhere for the same types."""
-    others = [a for a in alike if a.subject == one.subject and a is not one]
-    if not any(set(a.types) & set(one.types) for a in others):
+    others = [a for a in alike if a.subject == trait.subject and a is not trait]
+    if not any(set(a.types) & set(trait.types) for a in others):
         return ""
-    return f" in {_operators(one.operator_versions)}"
+    return f" in {_operators(trait.operator_versions)}"
 
 
 def _silences(alike: Sequence[SharedTrait]) -> Iterable[Text]:
     """Return the options taken in all types and versions, and where they differ."""
     by_silence: dict[str, list[SharedTrait]] = {}
-    for one in alike:
-        by_silence.setdefault(one.subject, []).append(one)
-    same = [f"{printable(s)} {printable(found[0].told)}" for s, found in by_silence.items() if len(found) == 1]
+    for trait in alike:
+        by_silence.setdefault(trait.subject, []).append(trait)
+    same = [f"{printable(s)} {printable(traits[0].behaviour)}" for s, traits in by_silence.items() if len(traits) == 1]
     if same:
         yield Text(f"  in all types and versions: {', '.join(same)}")
-    for silence, found in by_silence.items():
-        if len(found) > 1:
+    for silence, traits in by_silence.items():
+        if len(traits) > 1:
             yield Text(f"  {printable(silence)} differs:", "yellow")
-            for one in found:
-                where = f"{', '.join(map(printable, one.types))} in {_operators(one.operator_versions)}"
-                yield Text(f"    {printable(one.told)}: {where}")
-                yield Text(f"      shown by {printable(one.cases[0])}", "dim")
+            for trait in traits:
+                where = f"{', '.join(map(printable, trait.types))} in {_operators(trait.operator_versions)}"
+                yield Text(f"    {printable(trait.behaviour)}: {where}")
+                yield Text(f"      shown by {printable(trait.cases[0])}", "dim")
 
 
 def _declared(evidence: Sequence[DeclarationEvidence]) -> Iterable[Text]:
-    for one in evidence:
-        style = "yellow" if one.bearing == "contradicted" else ""
-        told = f"  declared {one.type} {one.field} {one.declared}: {one.bearing}"
-        yield Text(told, style).append(f" by {printable(one.case)}" if one.case else "")
+    for item in evidence:
+        style = "yellow" if item.bearing == "contradicted" else ""
+        line = f"  declared {item.type} {item.field} {item.declared}: {item.bearing}"
+        yield Text(line, style).append(f" by {printable(item.case)}" if item.case else "")
 
 
 def _operators(operator_versions: Sequence[str]) -> str:

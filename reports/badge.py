@@ -35,7 +35,7 @@ class Badge:
     """The text of a badge: `label` on the left, `title` for pointers and screen readers.
 
     `called` is what it calls the backend. On the right is `correctness`, None if nothing was judged, always with
-    `covered`, the number of operator versions with judged cases, and `whole`, the number that the suite has.
+    `covered`, the number of operator versions with judged cases, and `in_suite`, the number that the suite has.
     """
 
     backend: str
@@ -43,7 +43,7 @@ class Badge:
     label: str
     correctness: Fraction | None
     covered: int
-    whole: int
+    in_suite: int
     color: str
     title: str
     called: str
@@ -52,8 +52,8 @@ class Badge:
     def message(self) -> str:
         """Return the text on the right."""
         if self.correctness is None or not self.covered:
-            return f"nothing judged of {counted(self.whole, 'version')}"
-        return f"{percent(self.correctness)} correct in {self.covered:,} of {counted(self.whole, 'version')}"
+            return f"nothing judged of {counted(self.in_suite, 'version')}"
+        return f"{percent(self.correctness)} correct in {self.covered:,} of {counted(self.in_suite, 'version')}"
 
     @property
     def name(self) -> str:
@@ -66,8 +66,8 @@ class Badge:
 
     def endpoint(self) -> str:
         """Return the JSON that https://shields.io/endpoint reads."""
-        told = {"schemaVersion": 1, "label": self.label, "message": self.message, "color": self.color}
-        return json.dumps(told) + "\n"
+        fields = {"schemaVersion": 1, "label": self.label, "message": self.message, "color": self.color}
+        return json.dumps(fields) + "\n"
 
 
 def badges_of(
@@ -96,7 +96,7 @@ def badges_of(
 
 def coverage(operator_versions: Collection[Figures], in_suite: int = 0) -> tuple[int, int]:
     """Return the number of operator versions with judged cases, and the number in the suite, or of those that ran."""
-    return sum(one.judged > 0 for one in operator_versions), max(in_suite, len(operator_versions))
+    return sum(figures.judged > 0 for figures in operator_versions), max(in_suite, len(operator_versions))
 
 
 def badge_svg(label: str, message: str, *, color: str = GREY, title: str | None = None) -> str:
@@ -106,12 +106,12 @@ def badge_svg(label: str, message: str, *, color: str = GREY, title: str | None 
     """
     label, message = _cut(label), _cut(message)
     left, right = (text_width(text) + 2 * _PAD for text in (label, message))
-    told = _line(title) if title is not None else f"{label}: {message}"
+    spoken = _line(title) if title is not None else f"{label}: {message}"
     edge = "a3 3 0 0 1-3-3V3a3 3 0 0 1 3-3z"  # no clip path: its id would not be unique in a page with two badges
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="{_HEIGHT}" role="img" '
-        f"aria-label={quoteattr(told)}>\n"
-        f"<title>{escape(told)}</title>\n"
+        f"aria-label={quoteattr(spoken)}>\n"
+        f"<title>{escape(spoken)}</title>\n"
         f'<path fill="#3d4147" d="M3 0H{left}V{_HEIGHT}H3{edge}"/>\n'
         f'<path fill={quoteattr(color)} d="M{left} 0H{left + right - 3}a3 3 0 0 1 3 3V{_HEIGHT - 3}'
         f'a3 3 0 0 1-3 3H{left}z"/>\n'
@@ -189,10 +189,10 @@ def _named_files(badges: list[Badge], target: Path) -> Iterator[tuple[Path, str]
 
 
 def _by_standard(operator_versions: Mapping[str, Figures]) -> dict[str, dict[str, Figures]]:
-    found: dict[str, dict[str, Figures]] = {}
+    groups: dict[str, dict[str, Figures]] = {}
     for operator_version, figures in operator_versions.items():
-        found.setdefault(operator_version.partition("/")[0], {})[operator_version] = figures
-    return found
+        groups.setdefault(operator_version.partition("/")[0], {})[operator_version] = figures
+    return groups
 
 
 def _badge(
@@ -205,11 +205,11 @@ def _badge(
     of = counted(len({split_version(o)[0] for o in operator_versions}), "operator")
     correct = f"{percent(figures.correctness)} of {counted(figures.judged, 'valid case')} of {of} correct"
     title = f"{f'{_cut(called)} {version}'.strip()}, {of_standard}: {_verdict(figures)}. {correct}"
-    covered, whole = coverage(operator_versions.values(), in_suite)
-    title += f", {percent(figures.support)} supported; covers {covered:,} of {counted(whole, 'operator version')}"
+    covered, suite_size = coverage(operator_versions.values(), in_suite)
+    title += f", {percent(figures.support)} supported; covers {covered:,} of {counted(suite_size, 'operator version')}"
     label = f"{_cut(called, _LONGEST_NAME)} · {of_standard}"
     color = _color(figures)
-    return Badge(name, standard, label, figures.correctness, covered, whole, color, _line(title), called)
+    return Badge(name, standard, label, figures.correctness, covered, suite_size, color, _line(title), called)
 
 
 def _verdict(figures: Figures) -> str:

@@ -53,11 +53,13 @@ class AttachCertificate:
     ) -> list[dict[str, Any] | None]:
         """Return the certificate of each case as JSON, or None."""
         kept = [lane for lane, verdict in enumerate(verdicts) if self.kept.keeps(verdict)]
-        found: list[dict[str, Any] | None] = [None] * len(batch)
+        by_lane: list[dict[str, Any] | None] = [None] * len(batch)
         if kept:
-            for lane, told in zip(kept, _told(self.source, [batch.case(lane) for lane in kept]), strict=True):
-                found[lane] = told
-        return found
+            for lane, fields in zip(
+                kept, _certificates_json(self.source, [batch.case(lane) for lane in kept]), strict=True
+            ):
+                by_lane[lane] = fields
+        return by_lane
 
 
 def certificate_text(source: GeneratedCases, case: Batch) -> str:
@@ -67,14 +69,14 @@ def certificate_text(source: GeneratedCases, case: Batch) -> str:
 
 def certificate_json(source: GeneratedCases, case: Batch) -> dict[str, Any]:
     """Return everything needed to judge an answer to a case, and to check that verdict."""
-    return _told(source, [case])[0]
+    return _certificates_json(source, [case])[0]
 
 
-def _text(told: dict[str, Any]) -> str:
-    return json.dumps(told, allow_nan=False, separators=(",", ":"))
+def _text(fields: dict[str, Any]) -> str:
+    return json.dumps(fields, allow_nan=False, separators=(",", ":"))
 
 
-def _told(source: GeneratedCases, cases: Sequence[Batch]) -> list[dict[str, Any]]:
+def _certificates_json(source: GeneratedCases, cases: Sequence[Batch]) -> list[dict[str, Any]]:
     """Return the certificates of cases of one program."""
     program, clauses = cases[0].program, clauses_of(source, cases[0])
     constants = [i for i in program.inputs if i is not None and i.constant is not None]
@@ -87,7 +89,7 @@ def _told(source: GeneratedCases, cases: Sequence[Batch]) -> list[dict[str, Any]
         "constants": [{"name": i.name, **tensor_to_json(i.array())} for i in constants],
         "clauses": [{"id": i, "text": c.text, "status": c.status, "source": c.source} for i, c in clauses.items()],
     }
-    return [_one(certificate(source, case), shared) for case in cases]
+    return [_certificate_json(certificate(source, case), shared) for case in cases]
 
 
 def _plain(value: object) -> object:
@@ -95,14 +97,14 @@ def _plain(value: object) -> object:
     if isinstance(value, float):
         return number_text(value)
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(entry) for entry in value]
     if isinstance(value, Tensor):
         return tensor_to_json(value.array())
     return value if isinstance(value, int | str) else str(value)
 
 
-def _one(found: Certificate, shared: Mapping[str, Any]) -> dict[str, Any]:
-    case, program = found.case, found.case.program
+def _certificate_json(issued: Certificate, shared: Mapping[str, Any]) -> dict[str, Any]:
+    case, program = issued.case, issued.case.program
     return {
         "case": case.id,
         "format": shared["format"],
@@ -115,11 +117,11 @@ def _one(found: Certificate, shared: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "constants": shared["constants"],
         "outputs": list(case.expectation.types),
-        "mended": case.mended,
+        "mended": case.valid_variant,
         "options": [
-            _option(option, place) for option, place in zip(case.expectation.options, found.of_option, strict=True)
+            _option(option, number) for option, number in zip(case.expectation.options, issued.of_option, strict=True)
         ],
-        "derivations": [_derivation(derivation) for derivation in found.derivations],
+        "derivations": [_derivation(derivation) for derivation in issued.derivations],
         "clauses": shared["clauses"],
         "also_fails": dict(SIDE_EFFECTS),
     }
@@ -130,7 +132,7 @@ def _leaf_names(program: Program) -> list[str]:
     names = []
     for feed in program.feeds:
         several = feed.structure is not None
-        names += [f"{feed.name}[{place}]" if several else feed.name for place in range(len(feed.leaves))]
+        names += [f"{feed.name}[{number}]" if several else feed.name for number in range(len(feed.leaves))]
     return names
 
 
@@ -139,26 +141,26 @@ def derivations_json(source: GeneratedCases, case: Batch) -> dict[str, Any]:
 
     Results, steps and errors are omitted, because they follow from formula, arithmetic and inputs.
     """
-    found = certificate(source, case)
-    told = [_reading(one) | {"arithmetic": _named(one)} for one in found.derivations]
-    return {"of_option": list(found.of_option), "derivations": told}
+    issued = certificate(source, case)
+    readings = [_reading(derivation) | {"arithmetic": _named(derivation)} for derivation in issued.derivations]
+    return {"of_option": list(issued.of_option), "derivations": readings}
 
 
-def _named(found: Derivation) -> dict[str, Any]:
+def _named(derivation: Derivation) -> dict[str, Any]:
     """Return an arithmetic with its formats by their names."""
     names = {element.format: name for name, element in reversed(element_types().items()) if element.format is not None}
     types = {}
-    for name in _computed(found):
-        one = found.context.at(name)
-        formats = {"accumulator": names[one.accumulator], "storage": names[one.storage]}
-        shares = {} if one.shares else {"shares": False}
-        types[name] = {**formats, "flush": one.flush, **shares, "summation": one.summation}
-    return {"name": found.context.name, "types": types}
+    for name in _computed(derivation):
+        level = derivation.context.at(name)
+        formats = {"accumulator": names[level.accumulator], "storage": names[level.storage]}
+        shares = {} if level.shares else {"shares": False}
+        types[name] = {**formats, "flush": level.flush, **shares, "summation": level.summation}
+    return {"name": derivation.context.name, "types": types}
 
 
-def _computed(found: Derivation) -> list[str]:
+def _computed(derivation: Derivation) -> list[str]:
     """Return the types in which a formula computes."""
-    return sorted({node.computes for node in found.formula.values() if node.computes})
+    return sorted({node.computes for node in derivation.formula.values() if node.computes})
 
 
 def _option(option: Option, derivation: int | None) -> dict[str, Any]:
@@ -179,12 +181,12 @@ def _beside(option: Option) -> str | None:
     """Return what else the expectation's digest covers, as Python prints it; None if there is nothing."""
     if not option.structure and not option.checks:
         return None
-    told = option.structure, [(check.name, check.outputs, check.settings) for check in option.checks]
-    return repr(told)[1:-1]
+    content = option.structure, [(check.name, check.outputs, check.settings) for check in option.checks]
+    return repr(content)[1:-1]
 
 
 def _bounds(bounds: Bounds) -> dict[str, Any]:
-    told = {
+    fields = {
         "type": bounds.type,
         "shape": list(bounds.shape),
         "value": numbers_json(bounds.value),
@@ -194,8 +196,8 @@ def _bounds(bounds: Bounds) -> dict[str, Any]:
         "spread": None,
     }
     if bounds.spread is not None:
-        told["spread"] = {"limit": bounds.spread.limit, "sigma": numbers_json(bounds.spread.sigma)}
-    return told
+        fields["spread"] = {"limit": bounds.spread.limit, "sigma": numbers_json(bounds.spread.sigma)}
+    return fields
 
 
 def flag_names(bits: int) -> list[str]:
@@ -225,49 +227,50 @@ def _element(number: Any) -> Any:
     return number if isinstance(number, str) else str(int(number))
 
 
-def _derivation(found: Derivation) -> dict[str, Any]:
-    places = {at: place for place, at in enumerate(found.formula)}
-    outputs = [(at, found.results[at]) for at in found.outputs]
+def _derivation(derivation: Derivation) -> dict[str, Any]:
+    places = {at: number for number, at in enumerate(derivation.formula)}
+    outputs = [(at, derivation.results[at]) for at in derivation.outputs]
     return {
-        **_reading(found),
-        "arithmetic": _arithmetics(found),
-        "error": [numbers_json(r.error) if found.formula[at].kind == "real" else None for at, r in outputs],
-        "steps": [_step(step, places[step.node]) for step in found.steps],
+        **_reading(derivation),
+        "arithmetic": _arithmetics(derivation),
+        "error": [numbers_json(r.error) if derivation.formula[at].kind == "real" else None for at, r in outputs],
+        "steps": [_step(step, places[step.node]) for step in derivation.steps],
         "taken": {
             str(places[at]): _taken(result)
-            for at, result in found.results.items()
-            if result.fractions is None or found.formula[at].name not in _DERIVED
+            for at, result in derivation.results.items()
+            if result.fractions is None or derivation.formula[at].name not in _DERIVED
         },
     }
 
 
-def _reading(found: Derivation) -> dict[str, Any]:
+def _reading(derivation: Derivation) -> dict[str, Any]:
     """Return the inputs and the results of a derivation, without what follows from them."""
-    places = {at: place for place, at in enumerate(found.formula)}
+    places = {at: number for number, at in enumerate(derivation.formula)}
     return {
-        "labels": dict(found.labels),
-        "level": found.level,
-        "flushed_inputs": found.flushed,
-        "formula": [_node(node, places, found) for node in found.formula.values()],
-        "results": [places[at] for at in found.outputs],
+        "labels": dict(derivation.labels),
+        "level": derivation.level,
+        "flushed_inputs": derivation.flushed,
+        "formula": [_node(node, places, derivation) for node in derivation.formula.values()],
+        "results": [places[at] for at in derivation.outputs],
         "exact": [
-            None if math.prod(found.formula[at].shape) > LISTED else _exact(found.results[at]) for at in found.outputs
+            None if math.prod(derivation.formula[at].shape) > LISTED else _exact(derivation.results[at])
+            for at in derivation.outputs
         ],
     }
 
 
-def _node(node: Node, places: Mapping[int, int], found: Derivation) -> dict[str, Any]:
-    told: dict[str, Any] = {"op": node.name, "of": [places[a] for a in node.args]}
-    told |= {"type": node.type, "shape": list(node.shape), "computes": node.computes}
+def _node(node: Node, places: Mapping[int, int], derivation: Derivation) -> dict[str, Any]:
+    fields: dict[str, Any] = {"op": node.name, "of": [places[a] for a in node.args]}
+    fields |= {"type": node.type, "shape": list(node.shape), "computes": node.computes}
     if node.name == "port":
         port = node.parameters["port"]
-        fixed = [place for place, where in enumerate(found.ports) if where is None]
-        where = found.ports[port]
-        return told | ({"constant": fixed.index(port)} if where is None else {"input": where})
+        fixed = [position for position, where in enumerate(derivation.ports) if where is None]
+        where = derivation.ports[port]
+        return fields | ({"constant": fixed.index(port)} if where is None else {"input": where})
     if node.name == "literal":
         number = np.asarray(node.parameters["number"])
-        return told | {"elements": [_parameter(one) for one in number.reshape(-1).tolist()]}
-    return told | {"parameters": {name: _parameter(value) for name, value in node.parameters.items()}}
+        return fields | {"elements": [_parameter(entry) for entry in number.reshape(-1).tolist()]}
+    return fields | {"parameters": {name: _parameter(value) for name, value in node.parameters.items()}}
 
 
 def _parameter(value: Any) -> Any:
@@ -275,7 +278,7 @@ def _parameter(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return _parameter(value.tolist())
     if isinstance(value, tuple | list):
-        return [_parameter(one) for one in value]
+        return [_parameter(entry) for entry in value]
     if isinstance(value, bool | str) or value is None:
         return value
     if isinstance(value, float):
@@ -294,11 +297,11 @@ def _taken(result: Result) -> dict[str, Any]:
     return {"value": exact or numbers_json(result.values), "error": numbers_json(result.error)}
 
 
-def _arithmetics(found: Derivation) -> dict[str, Any]:
-    types = _computed(found)
+def _arithmetics(derivation: Derivation) -> dict[str, Any]:
+    types = _computed(derivation)
     return {
-        "name": found.context.name,
-        "types": {name: _arithmetic(found.context.at(name)) for name in types},
+        "name": derivation.context.name,
+        "types": {name: _arithmetic(derivation.context.at(name)) for name in types},
         "formats": {name: _format(form) for name in types if (form := element_types()[name].format) is not None},
     }
 

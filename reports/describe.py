@@ -21,8 +21,8 @@ def operator_text(source: GeneratedCases, name: str) -> str:
 
     Raises OpconformError if there is no such operator or version.
     """
-    one = side(source, _newest(source.library, name))
-    return "\n".join(_lines(source, one))
+    newest = side(source, _newest(source.library, name))
+    return "\n".join(_lines(source, newest))
 
 
 def is_operator(library: Library, name: str) -> bool:
@@ -36,11 +36,11 @@ def _newest(library: Library, name: str) -> str:
     return str([*spec.versions.values()][-1].operator) if spec else name
 
 
-def _lines(source: GeneratedCases, one: Side) -> Iterator[str]:
-    spec, version, signature = one.spec, one.version, one.version.signature
+def _lines(source: GeneratedCases, newest: Side) -> Iterator[str]:
+    spec, version, signature = newest.spec, newest.version, newest.version.signature
     others = [str(other.operator.version) for other in spec.versions.values()]
     clauses = list(version.clauses.values())
-    yield _line("operator", one.name + ("  (deprecated)" if signature.deprecated else ""))
+    yield _line("operator", newest.name + ("  (deprecated)" if signature.deprecated else ""))
     if any(others):
         yield _line("versions", ", ".join(others))
     if clauses:
@@ -58,8 +58,8 @@ def _lines(source: GeneratedCases, one: Side) -> Iterator[str]:
     for silence in version.silences.values():
         yield _line("silence", f"{silence.id}: {silence.when}; admitted: {' or '.join(silence.options)}")
     yield ""
-    ids = list(selected(source, Selection((one.name,))))
-    yield _line("cases", f"{len(ids):,} in the default suite; opconform list cases --select '{one.name}' has all")
+    ids = list(selected(source, Selection((newest.name,))))
+    yield _line("cases", f"{len(ids):,} in the default suite; opconform list cases --select '{newest.name}' has all")
     yield from (_line("", text) for text in sorted(ids, key=len)[:_FIRST])
 
 

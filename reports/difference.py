@@ -14,7 +14,15 @@ from rich.table import Table
 from rich.text import Text
 
 from ..cases.ids import print_shapes
-from ..generators.comparing.differences import Answer, Cause, Difference, Element, OutputAnswer, Said, differences
+from ..generators.comparing.differences import (
+    Answer,
+    Cause,
+    Difference,
+    Element,
+    OutputAnswer,
+    VersionAnswers,
+    differences,
+)
 from ..generators.comparing.situations import FILL, SHAPES, TYPE, Side, Situation, side
 from ..generators.parameters import plain_text
 from ..generators.source import GeneratedCases
@@ -35,46 +43,46 @@ class SignatureRow:
     """One part of two signatures, as a spec file writes it; None if a version lacks the part."""
 
     part: str
-    one: str | None
-    other: str | None
+    old: str | None
+    new: str | None
 
 
-def difference_report(console: Console, one: str, other: str, specs: Path | None = None) -> None:
+def difference_report(console: Console, first: str, second: str, specs: Path | None = None) -> None:
     """Print how two operator versions differ. Raises OpconformError for wrong names, or if they cannot be compared."""
-    here, there = _sides(one, other, specs)
-    found = differences(here, there)
+    here, there = _sides(first, second, specs)
+    behaviour = differences(here, there)
     table = Table(title="signature", title_justify="left", title_style="bold")
     for heading in ("", here.name, there.name):
         table.add_column(heading, overflow="fold")
     for row in signature_rows(here, there):
-        style = "" if row.one == row.other else "bold"
-        table.add_row(row.part, *(Text(cell or "-", style) for cell in (row.one, row.other)))
+        style = "" if row.old == row.new else "bold"
+        table.add_row(row.part, *(Text(cell or "-", style) for cell in (row.old, row.new)))
     console.print(table)
     console.print(Text("behaviour", "bold"))
-    for line in _lines(here, there, found):
+    for line in _lines(here, there, behaviour):
         console.print(Text(line), soft_wrap=True)
 
 
-def difference_json(one: str, other: str, specs: Path | None = None) -> str:
+def difference_json(first: str, second: str, specs: Path | None = None) -> str:
     """Return the same differences as JSON."""
-    here, there = _sides(one, other, specs)
-    found = [_told(here, there, difference) for difference in differences(here, there)]
-    rows = [
-        {"part": r.part, "one": r.one, "other": r.other, "same": r.one == r.other} for r in signature_rows(here, there)
-    ]
-    return json.dumps({"one": here.name, "other": there.name, "signature": rows, "behaviour": found}, indent=2)
+    here, there = _sides(first, second, specs)
+    behaviour = [_difference_json(here, there, difference) for difference in differences(here, there)]
+    rows = [{"part": r.part, "one": r.old, "other": r.new, "same": r.old == r.new} for r in signature_rows(here, there)]
+    return json.dumps({"one": here.name, "other": there.name, "signature": rows, "behaviour": behaviour}, indent=2)
 
 
-def _sides(one: str, other: str, specs: Path | None) -> tuple[Side, Side]:
+def _sides(first: str, second: str, specs: Path | None) -> tuple[Side, Side]:
     source = GeneratedCases(specs)
-    return side(source, one), side(source, other)
+    return side(source, first), side(source, second)
 
 
-def signature_rows(one: Side, other: Side) -> list[SignatureRow]:
+def signature_rows(first: Side, second: Side) -> list[SignatureRow]:
     """Return the signatures side by side: attributes by role, inputs and outputs by position, types."""
-    here, there = one.version.signature, other.version.signature
-    roles = {role: None for s in (one, other) for role, name in s.roles.items() if s.version.signature.attribute(name)}
-    rows = [SignatureRow("attribute", *(_attribute(s, role) for s in (one, other))) for role in roles]
+    here, there = first.version.signature, second.version.signature
+    roles = {
+        role: None for s in (first, second) for role, name in s.roles.items() if s.version.signature.attribute(name)
+    }
+    rows = [SignatureRow("attribute", *(_attribute(s, role) for s in (first, second))) for role in roles]
     rows += _ports("input", here.inputs, there.inputs)
     rows += _ports("output", here.outputs, there.outputs)
     letters = dict.fromkeys([*here.types, *there.types])
@@ -82,10 +90,10 @@ def signature_rows(one: Side, other: Side) -> list[SignatureRow]:
     return rows
 
 
-def _attribute(one: Side, role: str) -> str | None:
-    name = one.roles.get(role)
-    found = one.version.signature.attribute(name) if name else None
-    return attribute_text(found) if found else None
+def _attribute(version_side: Side, role: str) -> str | None:
+    name = version_side.roles.get(role)
+    attribute = version_side.version.signature.attribute(name) if name else None
+    return attribute_text(attribute) if attribute else None
 
 
 def attribute_text(attribute: AttributeSignature) -> str:
@@ -104,8 +112,8 @@ def default_text(value: object) -> str:
 
 def _ports(what: str, here: tuple[Port, ...], there: tuple[Port, ...]) -> Iterator[SignatureRow]:
     texts = (map(port_text, here), map(port_text, there))
-    for place, (one, other) in enumerate(itertools.zip_longest(*texts), 1):
-        yield SignatureRow(f"{what} {place}", one, other)
+    for number, (here_text, there_text) in enumerate(itertools.zip_longest(*texts), 1):
+        yield SignatureRow(f"{what} {number}", here_text, there_text)
 
 
 def port_text(port: Port) -> str:
@@ -119,18 +127,18 @@ def _types(signature: Signature, letter: str) -> str | None:
     return f"{letter}: {', '.join(signature.types[letter])}" if letter in signature.types else None
 
 
-def _lines(one: Side, other: Side, found: list[Difference]) -> Iterator[str]:
-    if not found:
+def _lines(first: Side, second: Side, behaviour: list[Difference]) -> Iterator[str]:
+    if not behaviour:
         yield "the same answers to every input that the two spec files cover"
-    for number, difference in enumerate(found, 1):
+    for number, difference in enumerate(behaviour, 1):
         yield ""
         yield f"{number}. {cause_text(difference)}: {situation_text(difference.situation)}"
-        for here, told, rules in zip((one, other), difference.said, difference.rules, strict=True):
-            yield f"   {here.name:<24} {said_text(told)}"
+        for here, answers, rules in zip((first, second), difference.said, difference.rules, strict=True):
+            yield f"   {here.name:<24} {said_text(answers)}"
             for rule in rules:
                 yield f"   {'':<24}   {rule_text(rule)}"
-            if told.answers or not told.why:
-                yield f"   {'':<24}   {told.case}"
+            if answers.answers or not answers.why:
+                yield f"   {'':<24}   {answers.case}"
 
 
 def cause_text(difference: Difference) -> str:
@@ -157,11 +165,11 @@ def situation_text(situation: Situation) -> str:
     return f"{situation.type} {print_shapes(situation.shapes)}{data}{', ' if settings else ''}{', '.join(settings)}"
 
 
-def said_text(told: Said) -> str:
+def said_text(answers: VersionAnswers) -> str:
     """Return what an operator version prescribes, in one line."""
-    if not told.answers:
+    if not answers.answers:
         return "invalid"
-    return " | ".join(_answer_text(answer) for answer in told.answers)
+    return " | ".join(_answer_text(answer) for answer in answers.answers)
 
 
 def _answer_text(answer: Answer) -> str:
@@ -195,20 +203,20 @@ def rule_text(rule: Clause | Silence) -> str:
     return f"clause {rule.id}: {rule.text}"
 
 
-def _told(one: Side, other: Side, difference: Difference) -> Mapping[str, Any]:
-    sides = zip((one, other), difference.said, difference.rules, strict=True)
+def _difference_json(first: Side, second: Side, difference: Difference) -> Mapping[str, Any]:
+    sides = zip((first, second), difference.said, difference.rules, strict=True)
     return {
         "cause": dict(difference.cause),
         "types": list(difference.types),
         "input": situation_text(difference.situation),
         **{
             here.name: {
-                "case": told.case,
-                "valid": bool(told.answers),
-                "answers": [_answer_json(answer) for answer in told.answers],
+                "case": answers.case,
+                "valid": bool(answers.answers),
+                "answers": [_answer_json(answer) for answer in answers.answers],
                 "rules": [rule.id for rule in rules],
             }
-            for here, told, rules in sides
+            for here, answers, rules in sides
         },
     }
 
@@ -217,14 +225,16 @@ def _answer_json(answer: Answer) -> dict[str, Any]:
     """Return an answer; `shape` and `values` are the first output's, `outputs` has all if there are several."""
     outputs = [_output_json(output) for output in answer.outputs]
     first = outputs[0] if outputs else {"shape": None, "values": []}
-    told = {"kind": answer.kind, "shape": first["shape"], "values": first["values"], "options": dict(answer.labels)}
-    return {**told, "outputs": outputs} if outputs[1:] else told
+    fields = {"kind": answer.kind, "shape": first["shape"], "values": first["values"], "options": dict(answer.labels)}
+    return {**fields, "outputs": outputs} if outputs[1:] else fields
 
 
 def _output_json(output: OutputAnswer) -> dict[str, Any]:
     values = output.values
-    told = None if values is None else [v if isinstance(v, int | str) else repr(v) for v in values]  # JSON has no NaN
-    return {"name": output.name, "shape": list(output.shape), "values": told}
+    values_json = (
+        None if values is None else [v if isinstance(v, int | str) else repr(v) for v in values]
+    )  # JSON has no NaN
+    return {"name": output.name, "shape": list(output.shape), "values": values_json}
 
 
 R = TypeVar("R", Clause, Silence)
@@ -252,42 +262,42 @@ def _spec(source: GeneratedCases, name: str) -> Spec:
 def _signatures(sides: Sequence[Side]) -> Iterator[str]:
     yield "| operator version | attributes | inputs | outputs | types |"
     yield "| --- | --- | --- | --- | --- |"
-    for one in sides:
-        signature = one.version.signature
+    for side_ in sides:
+        signature = side_.version.signature
         cells = [
             [attribute_text(a) for a in signature.attributes],
             [port_text(p) for p in signature.inputs],
             [port_text(p) for p in signature.outputs],
             [f"{letter}: {', '.join(types)}" for letter, types in signature.types.items()],
         ]
-        yield f"| {one.name} | {' | '.join('<br>'.join(map(_code, cell)) or 'none' for cell in cells)} |"
+        yield f"| {side_.name} | {' | '.join('<br>'.join(map(_code, cell)) or 'none' for cell in cells)} |"
 
 
 def _rules(versions: Sequence[Side]) -> Iterator[str]:
     yield "| clause | rule | versions | status |"
     yield "| --- | --- | --- | --- |"
-    for clause, where in _merged(versions, {one.name: one.version.clauses for one in versions}):
+    for clause, where in _merged(versions, {side_.name: side_.version.clauses for side_ in versions}):
         yield f"| {_code(clause.id)} | {_cell(clause.text)} | {where} | {clause.status} |"
 
 
 def _silences(versions: Sequence[Side]) -> Iterator[str]:
-    if not any(one.version.silences for one in versions):
+    if not any(side_.version.silences for side_ in versions):
         yield "None, apart from the accumulator and the flushing of subnormal numbers, which are open everywhere."
         return
     yield "| silence | when | admissible answers | versions |"
     yield "| --- | --- | --- | --- |"
-    for silence, where in _merged(versions, {one.name: one.version.silences for one in versions}):
+    for silence, where in _merged(versions, {side_.name: side_.version.silences for side_ in versions}):
         yield f"| {_code(silence.id)} | {_cell(silence.when)} | {', '.join(silence.options)} | {where} |"
 
 
 def _merged(versions: Sequence[Side], parts: Mapping[str, Mapping[str, R]]) -> Iterator[tuple[R, str]]:
     """Yield each rule once, with the versions that have it."""
-    for id_ in dict.fromkeys(id_ for found in parts.values() for id_ in found):
-        having = [one for one in versions if id_ in parts[one.name]]
+    for id_ in dict.fromkeys(id_ for by_id in parts.values() for id_ in by_id):
+        having = [side_ for side_ in versions if id_ in parts[side_.name]]
         where = (
             "every version"
             if len(having) == len(versions)
-            else ", ".join(str(one.version.operator.version) for one in having)
+            else ", ".join(str(side_.version.operator.version) for side_ in having)
         )
         yield parts[having[0].name][id_], where
 
@@ -297,33 +307,33 @@ def _differing(sides: Sequence[Sequence[Side]]) -> Iterator[str]:
     pairs = [pair for versions in sides for pair in itertools.pairwise(versions)]
     newest = [versions[-1] for versions in sides]
     pairs += [pair for pair in itertools.combinations(newest, 2) if _comparable(*pair)]
-    for one, other in pairs:
-        yield f"### {one.name} and {other.name}"
+    for first, second in pairs:
+        yield f"### {first.name} and {second.name}"
         yield ""
-        if other.version.change and one.spec is other.spec:
-            yield f"Change: {other.version.change}."
+        if second.version.change and first.spec is second.spec:
+            yield f"Change: {second.version.change}."
             yield ""
-        yield from _pair(one, other, differences(one, other))
+        yield from _pair(first, second, differences(first, second))
         yield ""
 
 
-def _comparable(one: Side, other: Side) -> bool:
-    return (one.spec.family, one.spec.function) == (other.spec.family, other.spec.function)
+def _comparable(first: Side, second: Side) -> bool:
+    return (first.spec.family, first.spec.function) == (second.spec.family, second.spec.function)
 
 
-def _pair(one: Side, other: Side, found: Iterable[Difference]) -> Iterator[str]:
-    rows = list(found)
+def _pair(first: Side, second: Side, behaviour: Iterable[Difference]) -> Iterator[str]:
+    rows = list(behaviour)
     if not rows:
         yield "The same answers to every input that both accept."
         return
-    yield f"| cause of the difference | smallest input | {one.name} | {other.name} |"
+    yield f"| cause of the difference | smallest input | {first.name} | {second.name} |"
     yield "| --- | --- | --- | --- |"
     for row in rows:
-        told = [
+        answers = [
             "<br>".join([_cell(said_text(said)), *(_cell(rule_text(rule)) for rule in rules)])
             for said, rules in zip(row.said, row.rules, strict=True)
         ]
-        yield f"| {_cell(cause_text(row))} | {_cell(situation_text(row.situation))} | {' | '.join(told)} |"
+        yield f"| {_cell(cause_text(row))} | {_cell(situation_text(row.situation))} | {' | '.join(answers)} |"
 
 
 def _cell(text: str) -> str:

@@ -14,7 +14,7 @@ from ..cases.results import Outcome, Result
 from ..cases.short import short_id
 from ..generators.source import GeneratedCases
 from .badge import file_part
-from .runs import Whole
+from .runs import MergedRun
 from .script import script_text
 from .tables import CountedRuns
 from .tally import FailureGroup
@@ -45,9 +45,9 @@ class Finding:
     tracker: str | None
 
 
-def findings_of(wholes: Sequence[Whole], counts: CountedRuns, source: GeneratedCases) -> Iterator[Finding]:
+def findings_of(wholes: Sequence[MergedRun], counts: CountedRuns, source: GeneratedCases) -> Iterator[Finding]:
     """Yield a finding for each kind of failures of these runs, worst first; our own side's failures are left out."""
-    runs = {backend: whole for whole in wholes for backend in whole.versions}
+    runs = {backend: merged for merged in wholes for backend in merged.versions}
     for alike in counts.tables.failures.worst():
         if alike.first.outcome is not Outcome.RUNNER_ERROR:
             yield _finding(alike, runs[alike.first.backend], source)
@@ -60,20 +60,20 @@ def write_findings(findings: Sequence[Finding], out: Path) -> None:
     except OSError as error:
         raise OpconformError(f"{out}: cannot be written: {error.strerror}") from None
     lines = ["# Findings", "", "| finding | cases | tracker |", "| --- | ---: | --- |"]
-    for one in findings:
-        write_text(out / one.name, one.text)
-        where = f"<{one.tracker}>" if one.tracker else ""
-        lines.append(f"| [{markdown_text(one.title)}]({one.name}) | {one.count:,} | {where} |")
+    for finding in findings:
+        write_text(out / finding.name, finding.text)
+        where = f"<{finding.tracker}>" if finding.tracker else ""
+        lines.append(f"| [{markdown_text(finding.title)}]({finding.name}) | {finding.count:,} | {where} |")
     write_text(out / "index.md", "\n".join([*lines, ""]))
 
 
-def _finding(alike: FailureGroup, whole: Whole, source: GeneratedCases) -> Finding:
+def _finding(alike: FailureGroup, merged: MergedRun, source: GeneratedCases) -> Finding:
     result, tracker = alike.first, tracker_of(alike.first.backend)
     operator = split_version(operator_version_of(result.case))[0].partition("/")[2]
-    backend = whole.names[result.backend]
+    backend = merged.names[result.backend]
     title = f"{operator}: {_HAPPENS.get(result.outcome, str(result.outcome))} ({_versions(alike)})"
     name = f"{file_part(backend)}-{file_part(operator)}-{result.outcome}-{short_id(result.case).rpartition('#')[2]}.md"
-    lines = [f"# {markdown_text(title)}", "", *_facts(whole, result, tracker), "", "## What happens", ""]
+    lines = [f"# {markdown_text(title)}", "", *_facts(merged, result, tracker), "", "## What happens", ""]
     lines += [_fenced("text", _beginning(result.detail or "no message")), ""]
     lines += [*_standard(result, source), "## Reproduce", "", *_script(result, source), ""]
     more = f"{counted(alike.count, 'case')} of the suite {'fails' if alike.count == 1 else 'fail'} so"
@@ -82,20 +82,20 @@ def _finding(alike: FailureGroup, whole: Whole, source: GeneratedCases) -> Findi
 
 
 def _versions(alike: FailureGroup) -> str:
-    found = [split_version(name) for name in alike.operator_versions]
-    operators = {operator for operator, _ in found}
+    split = [split_version(name) for name in alike.operator_versions]
+    operators = {operator for operator, _ in split}
     if len(operators) > 1:
         return f"{len(operators):,} operators"
-    return f"version {', '.join(sorted((v for _, v in found), key=lambda v: (len(v), v)))}" if found[0][1] else "all"
+    return f"version {', '.join(sorted((v for _, v in split), key=lambda v: (len(v), v)))}" if split[0][1] else "all"
 
 
-def _facts(whole: Whole, result: Result, tracker: str | None) -> Iterator[str]:
-    told = whole.parts[0].told
-    machine: Mapping[str, Any] = told.get("machine") or {}
-    yield f"- {markdown_text(whole.names[result.backend])} {markdown_text(whole.versions[result.backend])}"
+def _facts(merged: MergedRun, result: Result, tracker: str | None) -> Iterator[str]:
+    run_record = merged.parts[0].run_json
+    machine: Mapping[str, Any] = run_record.get("machine") or {}
+    yield f"- {markdown_text(merged.names[result.backend])} {markdown_text(merged.versions[result.backend])}"
     where = ", ".join(str(machine[key]) for key in ("platform", "processor") if machine.get(key))
-    yield f"- {str(told.get('started'))[:10]}, Python {machine.get('python')}, {markdown_text(where)}"
-    yield f"- found by opconform {(told.get('suite') or {}).get('version')}"
+    yield f"- {str(run_record.get('started'))[:10]}, Python {machine.get('python')}, {markdown_text(where)}"
+    yield f"- found by opconform {(run_record.get('suite') or {}).get('version')}"
     if tracker:
         yield f"- to file at <{tracker}>; search there first"
 

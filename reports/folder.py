@@ -46,7 +46,7 @@ class ResultsFolder:
         Raises OSError, or OpconformError if it is in use.
         """
         self.path = path
-        self.told: dict[str, Any] = {}
+        self.run_json: dict[str, Any] = {}
         self._files: dict[str, BinaryIO] = {RESULTS: (path / RESULTS).open("ab", buffering=0)}
         self._broken: OpconformError | None = None
         self._running = False
@@ -82,7 +82,7 @@ class ResultsFolder:
             folder = cls(path)
         except OSError as error:
             raise OpconformError(f"{path}: cannot write results there: {error.strerror}") from None
-        folder.told = read_run(path)  # again, now that no other process writes to it
+        folder.run_json = read_run(path)  # again, now that no other process writes to it
         return folder
 
     def mend(self, kept: StoredResults) -> None:
@@ -100,7 +100,7 @@ class ResultsFolder:
 
     def start(self, description: Mapping[str, Any]) -> None:
         """Write `run.json` with status `running`; `description` is JSON. Call it again when more is known."""
-        self.told = {**description, "status": "running"}
+        self.run_json = {**description, "status": "running"}
         self._running = True
         self._write_run()
 
@@ -127,7 +127,7 @@ class ResultsFolder:
 
     def finish(self, status: str, exit_code: int, more: Mapping[str, Any] | None = None) -> None:
         """Rewrite `run.json` for a finished run, with `more` JSON such as its figures."""
-        self.told = {**self.told, **(more or {}), "status": status, "exit_code": exit_code}
+        self.run_json = {**self.run_json, **(more or {}), "status": status, "exit_code": exit_code}
         self._running = False
         self._write_run()
 
@@ -146,13 +146,13 @@ class ResultsFolder:
             if self._running and kind is not None and issubclass(kind, KeyboardInterrupt):
                 self.finish("interrupted", INTERRUPTED)
             elif self._running and kind is not None:
-                self.told["status"] = "failed"
+                self.run_json["status"] = "failed"
                 self._write_run()
         self.close()
 
     def _write_run(self) -> None:
         """Write to another file and rename it, so that a reader never sees half a file."""
-        text = json.dumps(self.told, allow_nan=False, indent=2) + "\n"
+        text = json.dumps(self.run_json, allow_nan=False, indent=2) + "\n"
         aside = self.path / _PART
         try:
             aside.write_text(text, encoding="utf-8")
@@ -167,33 +167,37 @@ class ResultsFolder:
 def companions(judged: Judged, line: bytes, certified: set[str]) -> list[tuple[str, bytes]]:
     """Return the lines that accompany a result's line; a case's certificate only once, for all backends."""
     attached = judged.attachments
-    found: list[tuple[str, bytes]] = []
+    lines: list[tuple[str, bytes]] = []
     if not attached:
-        return found
+        return lines
     head = head_of(line)
     if "outputs" in attached:
         outputs = attached["outputs"]
-        told = {"case_digest": judged.result.case_digest}
-        found.append((OUTPUTS, _joined(head, told | (outputs if isinstance(outputs, dict) else {"outputs": outputs}))))
+        fields = {"case_digest": judged.result.case_digest}
+        lines.append(
+            (OUTPUTS, _joined(head, fields | (outputs if isinstance(outputs, dict) else {"outputs": outputs})))
+        )
     if "accuracy" in attached:
-        found.append((ACCURACY, head + b"," + _rest(attached["accuracy"])))
+        lines.append((ACCURACY, head + b"," + _rest(attached["accuracy"])))
     case = judged.result.case
     if "certificate" in attached and case not in certified:
         certified.add(case)
-        beginning, told = case_head_of(line), attached["certificate"]
-        whole = _joined(beginning, told)
-        is_long = len(whole) > _LONG and "deflated" not in told  # as a rejudged run has taken it from a folder
-        found.append((CERTIFICATES, _deflated(beginning, whole) if is_long else whole))
-    return found
+        beginning, fields = case_head_of(line), attached["certificate"]
+        certificate_line = _joined(beginning, fields)
+        is_long = (
+            len(certificate_line) > _LONG and "deflated" not in fields
+        )  # as a rejudged run has taken it from a folder
+        lines.append((CERTIFICATES, _deflated(beginning, certificate_line) if is_long else certificate_line))
+    return lines
 
 
 _LONG = 2 << 10
 """From this number of bytes on the line of a certificate is compressed: they are most of a folder with failures."""
 
 
-def _deflated(beginning: bytes, whole: bytes) -> bytes:
+def _deflated(beginning: bytes, line: bytes) -> bytes:
     """Return a line that begins with its case, and has the whole, compressed, in base64."""
-    return _joined(beginning, {"deflated": base64.b64encode(zlib.compress(whole, 9)).decode()})
+    return _joined(beginning, {"deflated": base64.b64encode(zlib.compress(line, 9)).decode()})
 
 
 def inflated(line: bytes, longest: int) -> bytes | None:
@@ -202,26 +206,26 @@ def inflated(line: bytes, longest: int) -> bytes | None:
     None if it is longer, damaged, or has anything else beside it.
     """
     try:
-        told = json.loads(line)
-        if not isinstance(told, dict) or "deflated" not in told:
+        fields = json.loads(line)
+        if not isinstance(fields, dict) or "deflated" not in fields:
             return line if len(line) <= longest else None
-        if told.keys() != {"case", "deflated"}:
+        if fields.keys() != {"case", "deflated"}:
             return None
         unpacking = zlib.decompressobj()
-        whole = unpacking.decompress(base64.b64decode(told["deflated"]), longest + 1)
+        unpacked = unpacking.decompress(base64.b64decode(fields["deflated"]), longest + 1)
     except (ValueError, TypeError, RecursionError, zlib.error):
         return None
-    is_whole = unpacking.eof and not unpacking.unused_data and len(whole) <= longest
-    return whole if is_whole and whole.startswith(line.partition(b',"deflated":')[0] + b",") else None
+    is_whole = unpacking.eof and not unpacking.unused_data and len(unpacked) <= longest
+    return unpacked if is_whole and unpacked.startswith(line.partition(b',"deflated":')[0] + b",") else None
 
 
-def _joined(head: bytes, told: Mapping[str, Any]) -> bytes:
+def _joined(head: bytes, fields: Mapping[str, Any]) -> bytes:
     """Return a line that begins so, and continues with an object's other keys."""
-    return head + b"," + _rest({key: value for key, value in told.items() if key not in ("case", "backend")})
+    return head + b"," + _rest({key: value for key, value in fields.items() if key not in ("case", "backend")})
 
 
-def _rest(told: Mapping[str, Any]) -> bytes:
-    return json.dumps(told, allow_nan=False, separators=(",", ":")).encode()[1:]
+def _rest(fields: Mapping[str, Any]) -> bytes:
+    return json.dumps(fields, allow_nan=False, separators=(",", ":")).encode()[1:]
 
 
 def check_new(path: Path) -> None:

@@ -76,13 +76,13 @@ def _rest(result: Result, status: Status, message: str, clause: str) -> str:
     """Return the part of a result's test case after its attributes."""
     if status == "passed":
         return "/>\n"
-    told, body = {"message": _cut(message, _LONGEST_MESSAGE)}, _cut(result.detail or "", _LONGEST_BODY)
+    attributes, body = {"message": _cut(message, _LONGEST_MESSAGE)}, _cut(result.detail or "", _LONGEST_BODY)
     if status != "skipped":
-        told["type"] = str(result.outcome)
+        attributes["type"] = str(result.outcome)
         body = "\n".join(filter(None, (body, clause, f"reproduce: {reproduce_line(result)}")))
     tag = TAGS[status]
     end = f">{_escaped(body)}</{tag}>" if body else "/>"
-    return f">\n<{tag}{attributes_text(told)}{end}\n</testcase>\n"
+    return f">\n<{tag}{attributes_text(attributes)}{end}\n</testcase>\n"
 
 
 def _cut(text: str, longest: int) -> str:
@@ -105,8 +105,8 @@ def write_junit(
     its name in the file if it has another one there. A file is written under another name and renamed, so that a
     reader never sees half of it. Raises OpconformError if the results cannot be read or a file cannot be written.
     """
-    for one in (target, *more):
-        check_target(one)
+    for path in (target, *more):
+        check_target(path)
     demands, suspensions = demands or Demands(), suspensions or Suspensions()
     suites: dict[tuple[str, str], TestSuite] = {}
     for folder in [folders] if isinstance(folders, Path) else folders:
@@ -119,15 +119,15 @@ def write_junit(
             status, message = _status_of(result, demands, suspensions)
             clause = _clause(result, clause_text) if status in ("failures", "errors") else ""
             suite.add(result, status, message, clause)
-    for one in (target, *more):
-        aside = one.with_name(f".{one.name}.part")
+    for path in (target, *more):
+        aside = path.with_name(f".{path.name}.part")
         try:
             with aside.open("w", encoding="utf-8") as file:
                 _write(file, list(suites.values()), versions or {})
-            os.replace(aside, one)  # noqa: PTH105 - as in the results folder
+            os.replace(aside, path)  # noqa: PTH105 - as in the results folder
         except OSError as error:
             aside.unlink(missing_ok=True)
-            raise OpconformError(f"{one}: cannot be written: {error.strerror}") from None
+            raise OpconformError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def _status_of(result: Result, demands: Demands, suspensions: Suspensions) -> tuple[Status, str]:
@@ -135,14 +135,14 @@ def _status_of(result: Result, demands: Demands, suspensions: Suspensions) -> tu
     suspended = suspensions.reason(result.case, result.clauses)
     fails = demands.fails(result, suspended=suspended is not None)
     first = (result.detail or "").partition("\n")[0]
-    told = f"{result.outcome}: {first}" if first else str(result.outcome)
+    message = f"{result.outcome}: {first}" if first else str(result.outcome)
     if result.outcome is Outcome.RUNNER_ERROR or (fails and result.outcome in _BROKEN):
-        return "errors", told
+        return "errors", message
     if fails:
-        return "failures", told
+        return "failures", message
     if suspended is not None:
         return "skipped", f"suspended ({suspended}): {result.outcome}"
-    return ("passed", "") if result.outcome is Outcome.PASS else ("skipped", told)
+    return ("passed", "") if result.outcome is Outcome.PASS else ("skipped", message)
 
 
 def _clause(result: Result, clause_text: Callable[[str, str], str | None]) -> str:
@@ -162,17 +162,17 @@ def check_target(target: Path) -> None:
 
 
 def _write(file: TextIO, suites: Sequence[TestSuite], versions: Mapping[str, str]) -> None:
-    whole = _head(suites)
-    del whole["skipped"]  # Jenkins' schema only has it in suites
-    opening = f"<testsuites{attributes_text({'name': 'opconform', **whole})}>"
+    totals = _head(suites)
+    del totals["skipped"]  # Jenkins' schema only has it in suites
+    opening = f"<testsuites{attributes_text({'name': 'opconform', **totals})}>"
     file.write(f'<?xml version="1.0" encoding="utf-8"?>\n{opening}\n')
     for suite in suites:
         head = {"name": f"{suite.name or suite.backend} {suite.operator_version}", **_head([suite])}
         head |= {"timestamp": suite.started} if suite.started else {}
         file.write(f"<testsuite{attributes_text(head)}>\n")
         if suite.backend in versions:
-            told = attributes_text({"name": "backend-version", "value": versions[suite.backend]})
-            file.write(f"<properties>\n<property{told}/>\n</properties>\n")
+            attributes = attributes_text({"name": "backend-version", "value": versions[suite.backend]})
+            file.write(f"<properties>\n<property{attributes}/>\n</properties>\n")
         file.writelines(suite.texts)
         file.write("</testsuite>\n")
     file.write("</testsuites>\n")

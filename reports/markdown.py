@@ -27,9 +27,9 @@ def _backends(summary: Summary) -> Iterator[str]:
     tally = summary.tally
     worst = sorted(tally.backends, key=lambda b: (tally.figures(b).correctness or 0, b))
     for backend in worst:
-        found = tally.figures(backend)
-        shares = " | ".join(percent(share) for share in (found.correctness, found.support, found.refusal))
-        yield f"| {markdown_text(summary.backend(backend))} | {shares} | {found.failed:,} |"
+        figures = tally.figures(backend)
+        shares = " | ".join(percent(share) for share in (figures.correctness, figures.support, figures.refusal))
+        yield f"| {markdown_text(summary.backend(backend))} | {shares} | {figures.failed:,} |"
 
 
 def _problems(summary: Summary) -> Iterator[str]:
@@ -43,22 +43,22 @@ def _problems(summary: Summary) -> Iterator[str]:
 
 
 def _failures(summary: Summary) -> Iterator[str]:
-    found = sorted(summary.failures.worst(), key=_badness)
-    if not found:
+    groups = sorted(summary.failures.worst(), key=_badness)
+    if not groups:
         return
     yield "| failure | times | first case | what |"
     yield "| --- | ---: | --- | --- |"
     several = len(summary.tally.backends) > 1
-    for alike in found[:_FAILURES]:
+    for alike in groups[:_FAILURES]:
         first = alike.first
         on = f" on {markdown_text(summary.name(first.backend))}" if several else ""
         detail = markdown_text(first_line(first.detail))
         yield f"| {first.outcome}{on} | {alike.count:,} | {markdown_code(first.case)} | {detail} |"
     yield ""
-    if len(found) > _FAILURES:
-        yield f"And {counted(len(found) - _FAILURES, 'more kind')} of failures."
+    if len(groups) > _FAILURES:
+        yield f"And {counted(len(groups) - _FAILURES, 'more kind')} of failures."
         yield ""
-    yield from markdown_reproduction(found[0].first)
+    yield from markdown_reproduction(groups[0].first)
 
 
 def _badness(alike: FailureGroup) -> tuple[int, int, str]:

@@ -106,63 +106,65 @@ class Matrix:
 
     def beyond(self, known: Matrix) -> Matrix:
         """Return the matrix without survivors and hidden triggers that another matrix also has."""
-        return Matrix({v: _beyond(one, known.tested.get(v)) for v, one in self.tested.items()})
+        return Matrix({v: _beyond(tested, known.tested.get(v)) for v, tested in self.tested.items()})
 
     @property
     def survivors(self) -> list[tuple[str, Fate]]:
         """Return the mutants that survive, with their operator versions."""
-        return [(version, fate) for version, one in self.tested.items() for fate in one.survivors]
+        return [(version, fate) for version, tested in self.tested.items() for fate in tested.survivors]
 
     @property
     def blamed(self) -> list[tuple[str, Fate]]:
         """Return the compliant variants that are blamed, with their operator versions."""
-        return [(version, fate) for version, one in self.tested.items() for fate in one.blamed]
+        return [(version, fate) for version, tested in self.tested.items() for fate in tested.blamed]
 
     @property
     def smoke(self) -> list[str]:
         """Return the cases of the suite `smoke`."""
-        return [case for one in self.tested.values() for case in one.smoke]
+        return [case for tested in self.tested.values() for case in tested.smoke]
 
     def to_record(self) -> str:
         """Return what is kept between changes: a line per surviving mutant, then a line per operator version."""
-        told = {f.name: {"mutant": f.name, "kind": f.kind, "does": f.text} for _, f in (*self.survivors, *self.blamed)}
-        lines: list[Mapping[str, Any]] = [{"format": FORMAT}, *(told[name] for name in sorted(told))]
-        lines += [_kept(one) for one in self.tested.values()]
+        by_name = {
+            f.name: {"mutant": f.name, "kind": f.kind, "does": f.text} for _, f in (*self.survivors, *self.blamed)
+        }
+        lines: list[Mapping[str, Any]] = [{"format": FORMAT}, *(by_name[name] for name in sorted(by_name))]
+        lines += [_kept(tested) for tested in self.tested.values()]
         return "".join(f"{json.dumps(line)}\n" for line in lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for JSON."""
-        return {"format": FORMAT, "operator_versions": {v: asdict(one) for v, one in self.tested.items()}}
+        return {"format": FORMAT, "operator_versions": {v: asdict(tested) for v, tested in self.tested.items()}}
 
 
-def _beyond(one: VersionMatrix, known: VersionMatrix | None) -> VersionMatrix:
+def _beyond(tested: VersionMatrix, known: VersionMatrix | None) -> VersionMatrix:
     if known is None:
-        return one
+        return tested
     names = {fate.name for fate in known.survivors}
-    survivors = tuple(fate for fate in one.survivors if fate.name not in names)
-    hidden = {level: why for level, why in one.hidden.items() if level not in known.hidden}
-    return replace(one, survivors=survivors, hidden=hidden)
+    survivors = tuple(fate for fate in tested.survivors if fate.name not in names)
+    hidden = {level: why for level, why in tested.hidden.items() if level not in known.hidden}
+    return replace(tested, survivors=survivors, hidden=hidden)
 
 
-def _kept(one: VersionMatrix) -> dict[str, Any]:
+def _kept(tested: VersionMatrix) -> dict[str, Any]:
     hidden: dict[str, list[str]] = {}
-    for level, why in one.hidden.items():
+    for level, why in tested.hidden.items():
         hidden.setdefault(why, []).append(level)
     return {
-        "version": one.version,
-        "digest": one.digest,
-        "code": one.code,
-        "cases": one.cases,
-        "tried": one.tried,
-        **{status: {f.name: f.why for f in one.survivors if f.status == status} for status in STATUSES},
-        "variants": one.variants,
-        "blamed": [[f.name, f.case, f.outcome] for f in one.blamed],
-        "triggers": one.triggers,
+        "version": tested.version,
+        "digest": tested.digest,
+        "code": tested.code,
+        "cases": tested.cases,
+        "tried": tested.tried,
+        **{status: {f.name: f.why for f in tested.survivors if f.status == status} for status in STATUSES},
+        "variants": tested.variants,
+        "blamed": [[f.name, f.case, f.outcome] for f in tested.blamed],
+        "triggers": tested.triggers,
         "hidden": hidden,
-        "excluded": one.excluded,
-        "smoke": len(one.smoke),
-        "blind": one.blind,
-        "tight": {type_: [_rounded(median), _rounded(worst)] for type_, (median, worst) in one.tight.items()},
+        "excluded": tested.excluded,
+        "smoke": len(tested.smoke),
+        "blind": tested.blind,
+        "tight": {type_: [_rounded(median), _rounded(worst)] for type_, (median, worst) in tested.tight.items()},
     }
 
 
@@ -179,7 +181,7 @@ def read_record(file: Path, smoke: Mapping[str, Sequence[str]]) -> Matrix:
             return Matrix({})
         texts = {line["mutant"]: (line["kind"], line["does"]) for line in lines if "mutant" in line}
         every = [_tested(line, texts, smoke.get(line["version"], ())) for line in lines if "mutant" not in line]
-        return Matrix({one.version: one for one in every if one is not None})
+        return Matrix({tested.version: tested for tested in every if tested is not None})
     except OSError as error:
         raise OpconformError(f"{file}: cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError) as error:
@@ -239,12 +241,12 @@ _TIGHT = (
 
 def _figures(matrix: Matrix) -> Iterator[tuple[str, ...]]:
     """Yield for each operator version its name and the cells of its row."""
-    for version, one in matrix.tested.items():
-        killed = sum(killed for kind, (_, killed) in one.tried.items() if kind != "trigger")
-        surviving = [len(one.surviving(status)) for status in STATUSES]
-        exposed = f"{one.triggers - len(one.hidden)} of {one.triggers}"
-        numbers = [one.cases, one.mutants, killed, *surviving]
-        after = [one.variants, len(one.blamed), len(one.smoke)]
+    for version, tested in matrix.tested.items():
+        killed = sum(killed for kind, (_, killed) in tested.tried.items() if kind != "trigger")
+        surviving = [len(tested.surviving(status)) for status in STATUSES]
+        exposed = f"{tested.triggers - len(tested.hidden)} of {tested.triggers}"
+        numbers = [tested.cases, tested.mutants, killed, *surviving]
+        after = [tested.variants, len(tested.blamed), len(tested.smoke)]
         yield version, *(f"{n:,}" for n in numbers), exposed, *(f"{n:,}" for n in after)
 
 
@@ -260,18 +262,18 @@ def print_matrix(console: Console, matrix: Matrix) -> None:
     for operator, reason, names in (*survivors_of(matrix), *hidden_of(matrix)):
         console.print(Text(f"{reason}  {operator}  {names}", style="yellow"))
     for version, fate in matrix.blamed:
-        told = f"blamed  {version}  {fate.name}: {fate.outcome} on {printable(fate.case)}"
-        console.print(Text(told, style="red"))
+        line = f"blamed  {version}  {fate.name}: {fate.outcome} on {printable(fate.case)}"
+        console.print(Text(line, style="red"))
     survivors, alarms = len(matrix.survivors), len(matrix.blamed)
     ending = f"{counted(survivors, 'survivor')}, {counted(alarms, 'false alarm')}"
     console.print(Text(ending, style="red" if alarms else "yellow" if survivors else "green"))
 
 
 def _by_operator(matrix: Matrix) -> Mapping[str, list[VersionMatrix]]:
-    found: dict[str, list[VersionMatrix]] = {}
-    for one in matrix.tested.values():
-        found.setdefault(one.operator, []).append(one)
-    return found
+    groups: dict[str, list[VersionMatrix]] = {}
+    for tested in matrix.tested.values():
+        groups.setdefault(tested.operator, []).append(tested)
+    return groups
 
 
 def _named(versions: Sequence[VersionMatrix], names: Mapping[str, Sequence[VersionMatrix]]) -> str:
@@ -282,9 +284,9 @@ def _named(versions: Sequence[VersionMatrix], names: Mapping[str, Sequence[Versi
 def _numbers(versions: Sequence[VersionMatrix], where: Sequence[VersionMatrix]) -> str:
     if len(where) == len(versions):
         return ""
-    numbers = [one.version.rpartition("-")[2] for one in where]
-    place = versions.index(where[0])
-    if len(where) > 2 and list(where) == list(versions[place : place + len(where)]):
+    numbers = [tested.version.rpartition("-")[2] for tested in where]
+    first = versions.index(where[0])
+    if len(where) > 2 and list(where) == list(versions[first : first + len(where)]):
         return f" ({numbers[0]} to {numbers[-1]})"
     return f" ({', '.join(numbers)})"
 
@@ -294,11 +296,11 @@ def survivors_of(matrix: Matrix) -> Iterator[tuple[str, str, str]]:
     for operator, versions in _by_operator(matrix).items():
         reasons: dict[str, dict[str, list[VersionMatrix]]] = {}
         for status in STATUSES:
-            for one in versions:
-                for fate in one.survivors:
+            for tested in versions:
+                for fate in tested.survivors:
                     if fate.status == status:
                         reason = f"{status}: {fate.why}" if fate.why else status
-                        reasons.setdefault(reason, {}).setdefault(fate.name, []).append(one)
+                        reasons.setdefault(reason, {}).setdefault(fate.name, []).append(tested)
         for reason, names in reasons.items():
             yield operator, reason, _named(versions, names)
 
@@ -307,9 +309,9 @@ def hidden_of(matrix: Matrix) -> Iterator[tuple[str, str, str]]:
     """Yield an operator, why triggers are hidden, and which: `no case`, or effects that the bounds admit."""
     for operator, versions in _by_operator(matrix).items():
         reasons: dict[str, dict[str, list[VersionMatrix]]] = {}
-        for one in versions:
-            for level, why in one.hidden.items():
-                reasons.setdefault(why, {}).setdefault(level, []).append(one)
+        for tested in versions:
+            for level, why in tested.hidden.items():
+                reasons.setdefault(why, {}).setdefault(level, []).append(tested)
         for why, levels in sorted(reasons.items()):  # a record's triggers are in another order than a new matrix's
             yield operator, why, _named(versions, levels)
 
@@ -318,9 +320,9 @@ def excluded_of(matrix: Matrix) -> Iterator[tuple[str, str, str]]:
     """Yield an operator, a clause, and the triggers that no valid call can set off because of it."""
     for operator, versions in _by_operator(matrix).items():
         clauses: dict[str, dict[str, list[VersionMatrix]]] = {}
-        for one in versions:
-            for level, clause in one.excluded.items():
-                clauses.setdefault(clause, {}).setdefault(level, []).append(one)
+        for tested in versions:
+            for level, clause in tested.excluded.items():
+                clauses.setdefault(clause, {}).setdefault(level, []).append(tested)
         for clause, levels in clauses.items():
             yield operator, clause, _named(versions, levels)
 
@@ -328,12 +330,12 @@ def excluded_of(matrix: Matrix) -> Iterator[tuple[str, str, str]]:
 def blind_of(matrix: Matrix) -> Iterator[tuple[str, str]]:
     """Yield an operator, and by type the share of elements that its bounds leave open, if it is not zero."""
     for operator, versions in _by_operator(matrix).items():
-        found: dict[str, tuple[int, int]] = {}
-        for one in versions:
-            for type_, (count, blind) in one.blind.items():
-                before = found.get(type_, (0, 0))
-                found[type_] = before[0] + count, before[1] + blind
-        shares = {type_: blind / count for type_, (count, blind) in found.items() if blind}
+        counts: dict[str, tuple[int, int]] = {}
+        for tested in versions:
+            for type_, (count, blind) in tested.blind.items():
+                before = counts.get(type_, (0, 0))
+                counts[type_] = before[0] + count, before[1] + blind
+        shares = {type_: blind / count for type_, (count, blind) in counts.items() if blind}
         if shares:
             yield operator, ", ".join(f"{type_} {_percent(share)}" for type_, share in shares.items())
 
@@ -403,9 +405,9 @@ def _page(matrix: Matrix) -> Iterator[str]:
     yield "The last column is the share of elements for which an option admits any value, or has a bound beyond the"
     yield "magnitude. If a second moment is judged too, elements are not counted."
     yield ""
-    head = ("operator", *(_HEADINGS[place] for place in _OF_OPERATORS))
+    head = ("operator", *(_HEADINGS[column] for column in _OF_OPERATORS))
     rows = ((name, list(_sums(of))) for name, of in operators.items())
-    yield from _table(head, ((name, *(cells[place] for place in _OF_OPERATORS)) for name, cells in rows))
+    yield from _table(head, ((name, *(cells[column] for column in _OF_OPERATORS)) for name, cells in rows))
 
 
 _HEADINGS = (
@@ -419,40 +421,48 @@ _OF_OPERATORS = (1, 2, 3, 4, 7, 10)  # the columns of the table of operators: th
 
 def _sums(versions: Sequence[VersionMatrix]) -> Iterator[str]:
     """Yield the cells of a row that sums operator versions up."""
-    killed = sum(killed for one in versions for kind, (_, killed) in one.tried.items() if kind != "trigger")
-    numbers = [len(versions), sum(one.cases for one in versions), sum(one.mutants for one in versions), killed]
-    numbers += [sum(len(one.surviving(status)) for one in versions) for status in STATUSES]
+    killed = sum(killed for tested in versions for kind, (_, killed) in tested.tried.items() if kind != "trigger")
+    numbers = [
+        len(versions),
+        sum(tested.cases for tested in versions),
+        sum(tested.mutants for tested in versions),
+        killed,
+    ]
+    numbers += [sum(len(tested.surviving(status)) for tested in versions) for status in STATUSES]
     yield from (f"{number:,}" for number in numbers)
-    triggers = sum(one.triggers for one in versions)
-    yield f"{triggers - sum(len(one.hidden) for one in versions):,}/{triggers:,}"
-    yield from (f"{sum(found):,}" for found in zip(*((one.variants, len(one.blamed)) for one in versions), strict=True))
-    found = [elements for one in versions for elements in one.blind.values()]
-    count, blind = (sum(numbers) for numbers in zip(*found, strict=True)) if found else (0, 0)
+    triggers = sum(tested.triggers for tested in versions)
+    yield f"{triggers - sum(len(tested.hidden) for tested in versions):,}/{triggers:,}"
+    yield from (
+        f"{sum(column):,}"
+        for column in zip(*((tested.variants, len(tested.blamed)) for tested in versions), strict=True)
+    )
+    blind_counts = [elements for tested in versions for elements in tested.blind.values()]
+    count, blind = (sum(numbers) for numbers in zip(*blind_counts, strict=True)) if blind_counts else (0, 0)
     yield _percent(blind / count).replace(" ", "") if blind else "0"
 
 
 def _admitting(operators: Mapping[str, Sequence[VersionMatrix]]) -> Iterator[tuple[str, str, str]]:
     """Yield what admits survivors (a silence, the bound, …), the number of mutants and of operators; the most first."""
-    found: dict[str, list[str]] = {}
+    by_reason: dict[str, list[str]] = {}
     for operator, versions in operators.items():
-        for fate in (fate for one in versions for fate in one.survivors if fate.status == "admitted"):
+        for fate in (fate for tested in versions for fate in tested.survivors if fate.status == "admitted"):
             words = {word.split(",")[0] for word in fate.why.split("; ")}
             silences = {name for word in words for name in re.findall(r"([\w-]+)=", word)}
             others = {word for word in words if word and "=" not in word}
             for reason in (*(f"silence `{name}`" for name in silences), *others):
-                found.setdefault(reason, []).append(operator)
-    for reason, where in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
+                by_reason.setdefault(reason, []).append(operator)
+    for reason, where in sorted(by_reason.items(), key=lambda item: (-len(item[1]), item[0])):
         yield reason, f"{len(where):,}", f"{len(set(where)):,}"
 
 
 def _widths(matrix: Matrix) -> Iterator[tuple[str, ...]]:
     """Yield by type how many operators have bounds that round, and how wide their medians are, in ulp."""
-    found: dict[str, list[float]] = {}
+    by_type: dict[str, list[float]] = {}
     for versions in _by_operator(matrix).values():
         for type_, (median, widest) in versions[-1].tight.items():
             if widest:
-                found.setdefault(type_, []).append(median)
-    for type_, medians in found.items():
+                by_type.setdefault(type_, []).append(median)
+    for type_, medians in by_type.items():
         medians.sort()
         yield type_, str(len(medians)), *(f"{_rounded(medians[len(medians) * tenths // 10]):,}" for tenths in (5, 9))
 

@@ -48,8 +48,8 @@ class _Left(ProgressColumn):
     def render(self, task: Task) -> Text:
         """Return the text."""
         seconds = task.elapsed if task.total is None else task.time_remaining
-        told = "" if seconds is None else f"{dt.timedelta(seconds=int(seconds))}"
-        return Text(told if task.total is None else f"of {task.total:,.0f}  {told}", "dim")
+        remaining = "" if seconds is None else f"{dt.timedelta(seconds=int(seconds))}"
+        return Text(remaining if task.total is None else f"of {task.total:,.0f}  {remaining}", "dim")
 
 
 _PLAIN_EVERY = 30.0  # seconds
@@ -77,7 +77,7 @@ class RunProgress:
         self.done = self._before = self.outcomes.total()
         self._plain = not console.is_terminal
         self._clock = clock
-        self._started = self._told = clock()
+        self._started = self._reported = clock()
         self._line_at = self._next_line()
         self._live = Live(get_renderable=self._shown, console=console, refresh_per_second=8, transient=True)
 
@@ -89,8 +89,8 @@ class RunProgress:
         """Count a result."""
         self.outcomes[outcome] += 1
         self.done += 1
-        if self._plain and (self.done >= self._line_at or self._clock() - self._told >= _PLAIN_EVERY):
-            self._told, self._line_at = self._clock(), self._next_line()
+        if self._plain and (self.done >= self._line_at or self._clock() - self._reported >= _PLAIN_EVERY):
+            self._reported, self._line_at = self._clock(), self._next_line()
             self.console.print(Text(f"{self._count()}: {self._outcomes().plain}"), soft_wrap=True)
 
     def expect(self, total: int) -> None:
@@ -130,16 +130,16 @@ class RunProgress:
         if left < _SHORTEST:
             return ""
         minutes = math.ceil(left / 60)
-        told = f"{left:.0f} s" if left < 90 else f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"
-        return f", about {told} left"
+        remaining = f"{left:.0f} s" if left < 90 else f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"
+        return f", about {remaining} left"
 
     def _outcomes(self) -> Text:
-        found = Text()
+        text = Text()
         for outcome in Outcome:
             if self.outcomes[outcome]:
                 style = "green" if outcome in _GOOD else "" if outcome in _NEUTRAL else "red"
-                found.append(", " if found else "").append(f"{self.outcomes[outcome]:,} {outcome}", style)
-        return found
+                text.append(", " if text else "").append(f"{self.outcomes[outcome]:,} {outcome}", style)
+        return text
 
     def _shown(self) -> RenderableType:
         bar = Table.grid(padding=(0, 1))

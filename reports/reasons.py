@@ -26,28 +26,28 @@ class Reasons:
 
     def explained(self, matrix: Matrix) -> Matrix:
         """Return the matrix with reasons for what is unseen, unmet or without a case."""
-        return Matrix({version: self._explained(one) for version, one in matrix.tested.items()})
+        return Matrix({version: self._explained(tested) for version, tested in matrix.tested.items()})
 
     def missing(self, matrix: Matrix) -> list[str]:
         """Return what has no reason, as `onnx/Add-14: name`."""
-        return [f"{v}: {name}" for v, one in matrix.tested.items() for name in _left(one) if not self.of(v, name)]
+        return [f"{v}: {name}" for v, tested in matrix.tested.items() for name in _left(tested) if not self.of(v, name)]
 
     def idle(self, matrix: Matrix) -> list[str]:
         """Return the unused reasons: for mutants that are killed by now, for triggers that are exposed."""
         every = {(globs, name): False for globs, some in self.written.items() for name in some}
-        for version, one in matrix.tested.items():
-            for name in _left(one):
+        for version, tested in matrix.tested.items():
+            for name in _left(tested):
                 for globs, glob, _ in self._fitting(version, name):
                     every[globs, glob] = True
                     break
         return [f"{globs}: {name}" for (globs, name), used in every.items() if not used]
 
-    def _explained(self, one: VersionMatrix) -> VersionMatrix:
-        def told(fate: Fate) -> Fate:
-            return fate if fate.status == "admitted" else replace(fate, why=self.of(one.version, fate.name))
+    def _explained(self, tested: VersionMatrix) -> VersionMatrix:
+        def explained_fate(fate: Fate) -> Fate:
+            return fate if fate.status == "admitted" else replace(fate, why=self.of(tested.version, fate.name))
 
-        hidden = {level: self._of_level(one.version, level, why) for level, why in one.hidden.items()}
-        return replace(one, survivors=tuple(map(told, one.survivors)), hidden=hidden)
+        hidden = {level: self._of_level(tested.version, level, why) for level, why in tested.hidden.items()}
+        return replace(tested, survivors=tuple(map(explained_fate, tested.survivors)), hidden=hidden)
 
     def _of_level(self, version: str, level: str, why: str) -> str:
         reason = self.of(version, level) if why == NO_CASE else ""
@@ -61,10 +61,10 @@ class Reasons:
                         yield globs, glob, why
 
 
-def _left(one: VersionMatrix) -> Iterator[str]:
+def _left(tested: VersionMatrix) -> Iterator[str]:
     """Yield what needs a reason."""
-    yield from (fate.name for fate in one.survivors if fate.status != "admitted")
-    yield from (level for level, why in one.hidden.items() if why == NO_CASE)
+    yield from (fate.name for fate in tested.survivors if fate.status != "admitted")
+    yield from (level for level, why in tested.hidden.items() if why == NO_CASE)
 
 
 def read_reasons(file: Path = FILE) -> Reasons:

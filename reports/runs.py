@@ -63,7 +63,7 @@ class _Backend(msgspec.Struct, frozen=True):
     facts: Mapping[str, str | float | bool | None] = {}
 
 
-class _Suite(msgspec.Struct, frozen=True):
+class _SuiteRecord(msgspec.Struct, frozen=True):
     version: str | None = None
     digest: str | None = None
     name: str | None = None
@@ -104,7 +104,7 @@ class _Run(msgspec.Struct, frozen=True):
     status: Literal["running", "finished", "interrupted", "failed"]
     command: tuple[str, ...] = ()
     started: str = ""
-    suite: _Suite = _Suite()
+    suite: _SuiteRecord = _SuiteRecord()
     backends: Mapping[str, _Backend] = {}
     corpus: Mapping[str, Any] | None = None
     selection: tuple[str, ...] = ()
@@ -161,23 +161,23 @@ def read_results(path: Path | str) -> Iterator[Result]:
     """
     path = Path(path)
     file = path if path.is_file() else path / RESULTS
-    found = 0
+    count = 0
     for number, _, line in _whole_lines(file):
         yield _result(line, file, number)
-        found += 1
+        count += 1
     if file is not path:
-        _refuse_truncated(path, found)
+        _refuse_truncated(path, count)
 
 
-def _refuse_truncated(folder: Path, found: int) -> None:
+def _refuse_truncated(folder: Path, count: int) -> None:
     """Raise OpconformError if a finished run counted more results than its file has."""
     if not (folder / RUN).is_file():
         return
-    told = read_run(folder)
-    counted_then = _at(told, ("figures", "overall", "cases"))
-    if told.get("status") == "finished" and isinstance(counted_then, int) and counted_then > found:
+    run_record = read_run(folder)
+    counted_then = _at(run_record, ("figures", "overall", "cases"))
+    if run_record.get("status") == "finished" and isinstance(counted_then, int) and counted_then > count:
         raise OpconformError(
-            f"{folder / RESULTS}: truncated: {counted(found, 'whole line')}, but {RUN} counts "
+            f"{folder / RESULTS}: truncated: {counted(count, 'whole line')}, but {RUN} counts "
             f"{counted(counted_then, 'result')}; restore the file, or run the cases again"
         )
 
@@ -301,14 +301,14 @@ class _Companions:
         """Raise OpconformError unless the remaining lines belong to cases without a result."""
         while self._head is not None:
             number, _, line = self._head
-            place = f"{self._file}:{number}"
+            position = f"{self._file}:{number}"
             try:
-                told = json.loads(line)
-                case, backend = str(told["case"]), str(told.get("backend"))
+                fields = json.loads(line)
+                case, backend = str(fields["case"]), str(fields.get("backend"))
             except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-                raise OpconformError(f"{place}: not a line of a case: {error}") from None
+                raise OpconformError(f"{position}: not a line of a case: {error}") from None
             if case in done.get(backend, ()):
-                raise OpconformError(f"{place}: not in the order of {RESULTS}: {case} on {backend}")
+                raise OpconformError(f"{position}: not in the order of {RESULTS}: {case} on {backend}")
             self._head = next(self._lines, None)
 
 
@@ -326,51 +326,51 @@ def terms_to_dict(terms: Terms) -> dict[str, Any]:
     """Return them for JSON."""
     return {
         "required": dict(terms.demands.required),
-        "profile": _told(terms.demands.profile),
-        "claims": {name: _told(claim) for name, claim in terms.demands.claims.items()},
-        "errata": [_told(erratum) for erratum in terms.suspensions.errata.entries],
+        "profile": _term_json(terms.demands.profile),
+        "claims": {name: _term_json(claim) for name, claim in terms.demands.claims.items()},
+        "errata": [_term_json(erratum) for erratum in terms.suspensions.errata.entries],
         "disputed": dict(terms.suspensions.disputed),
-        "waivers": [{**(_told(waiver) or {}), "case": str(waiver.case)} for waiver in terms.waivers.entries],
-        "arithmetic": _told(terms.declaration),
+        "waivers": [{**(_term_json(waiver) or {}), "case": str(waiver.case)} for waiver in terms.waivers.entries],
+        "arithmetic": _term_json(terms.declaration),
     }
 
 
-def _told(one: Profile | Erratum | Waiver | Declaration | None) -> dict[str, Any] | None:
+def _term_json(term: Profile | Erratum | Waiver | Declaration | None) -> dict[str, Any] | None:
     """Return one of them for JSON; the digest of its file has its own key in `run.json`."""
-    if one is None:
+    if term is None:
         return None
-    told: dict[str, Any] = msgspec.to_builtins(one, order="deterministic")
-    told.pop("digest", None)
-    return told
+    fields: dict[str, Any] = msgspec.to_builtins(term, order="deterministic")
+    fields.pop("digest", None)
+    return fields
 
 
-def terms_from(told: Mapping[str, Any], place: object) -> Terms:
-    """Return the terms that `terms_to_dict` wrote to the `run.json` at `place`.
+def terms_from(fields: Mapping[str, Any], source: object) -> Terms:
+    """Return the terms that `terms_to_dict` wrote to the `run.json` at `source`.
 
     Raises OpconformError if they are invalid.
     """
     try:
-        waivers = [{**one, "case": {"text": one["case"]}} for one in told["waivers"]]
-        declaration = msgspec.convert(told["arithmetic"], Declaration | None)
+        waivers = [{**waiver, "case": {"text": waiver["case"]}} for waiver in fields["waivers"]]
+        declaration = msgspec.convert(fields["arithmetic"], Declaration | None)
         _refuse_unknown_types(declaration or Declaration())
         return Terms(
             Demands(
-                dict(told["required"]),
-                msgspec.convert(told["profile"], Profile | None),
-                msgspec.convert(told.get("claims", {}), dict[str, Profile]),
+                dict(fields["required"]),
+                msgspec.convert(fields["profile"], Profile | None),
+                msgspec.convert(fields.get("claims", {}), dict[str, Profile]),
             ),
-            Suspensions(Errata(msgspec.convert(told["errata"], tuple[Erratum, ...])), dict(told["disputed"])),
+            Suspensions(Errata(msgspec.convert(fields["errata"], tuple[Erratum, ...])), dict(fields["disputed"])),
             Waivers(msgspec.convert(waivers, tuple[Waiver, ...])),
             declaration,
         )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
-        raise OpconformError(f"{place}: terms: not in the form that a run writes: {error!r}"[:_LONGEST]) from None
+        raise OpconformError(f"{source}: terms: not in the form that a run writes: {error!r}"[:_LONGEST]) from None
 
 
 def _refuse_unknown_types(declaration: Declaration) -> None:
     """Raise ValueError if a declaration names a type that computes in no floating-point format."""
-    for name, one in declaration.types.items():
-        for type_ in (name, one.compute or name, one.accumulator or name):
+    for name, declared in declaration.types.items():
+        for type_ in (name, declared.compute or name, declared.accumulator or name):
             known = element_types().get(type_)
             if known is None or known.kind != "float":
                 raise ValueError(f"arithmetic: {type_!r} is no floating-point type")
@@ -405,23 +405,23 @@ class RunRecord:
     """A run that has begun, by its folder and its `run.json`."""
 
     folder: Path
-    told: Mapping[str, Any]
+    run_json: Mapping[str, Any]
 
     @property
     def finished(self) -> bool:
         """Return whether nothing is left to do."""
-        return self.told.get("status") == "finished"
+        return self.run_json.get("status") == "finished"
 
     @property
     def command(self) -> list[str]:
         """Return the command line that began it."""
-        return [str(word) for word in self.told.get("command", [])]
+        return [str(word) for word in self.run_json.get("command", [])]
 
     @property
     def started(self) -> dt.datetime:
         """Return when it began. Raises OpconformError if `run.json` lacks it."""
         try:
-            started = dt.datetime.fromisoformat(self.told["started"])
+            started = dt.datetime.fromisoformat(self.run_json["started"])
             started.astimezone(dt.UTC)  # beyond the years that there are
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise OpconformError(f"{self.folder / RUN}: started: expected a moment: {error!r}") from None
@@ -430,30 +430,30 @@ class RunRecord:
     @property
     def planned(self) -> int | None:
         """Return the number of results of the finished run, None if planning had not ended when it was written."""
-        told, backends = self.told.get("planned"), self.told.get("backends")
-        if not isinstance(told, dict) or not isinstance(backends, dict) or told.keys() != backends.keys():
+        planned, backends = self.run_json.get("planned"), self.run_json.get("backends")
+        if not isinstance(planned, dict) or not isinstance(backends, dict) or planned.keys() != backends.keys():
             return None
-        numbers = list(told.values())
-        return sum(numbers) or None if all(isinstance(one, int) and one >= 0 for one in numbers) else None
+        numbers = list(planned.values())
+        return sum(numbers) or None if all(isinstance(number, int) and number >= 0 for number in numbers) else None
 
     @property
     def deaths(self) -> list[dict[str, Any]]:
         """Return the deaths of workers that no case explains, as far as known."""
-        return [told for told in self.told.get("deaths", []) if isinstance(told, dict)]
+        return [death for death in self.run_json.get("deaths", []) if isinstance(death, dict)]
 
     @property
     def more_deaths(self) -> int:
         """Return how many there were in addition."""
-        found = self.told.get("more_deaths", 0)
-        return found if isinstance(found, int) else 0
+        count = self.run_json.get("more_deaths", 0)
+        return count if isinstance(count, int) else 0
 
     def about(self, backend: str) -> About:
         """Return what `run.json` has on a backend."""
-        told = _at(self.told, ("backends", backend))
-        found = told if isinstance(told, dict) else {}
-        standards = tuple(map(str, found.get("standards") or ()))
-        facts, name = found.get("facts") or {}, str(found.get("name") or "")
-        return About(str(found.get("version", UNKNOWN)), standards, facts, name=name)
+        stored = _at(self.run_json, ("backends", backend))
+        fields = stored if isinstance(stored, dict) else {}
+        standards = tuple(map(str, fields.get("standards") or ()))
+        facts, name = fields.get("facts") or {}, str(fields.get("name") or "")
+        return About(str(fields.get("version", UNKNOWN)), standards, facts, name=name)
 
 
 def compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[object, object]]:
@@ -463,11 +463,11 @@ def compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[
     return {name: pair for name, pair in values.items() if pair[0] != pair[1]}
 
 
-def _at(told: Mapping[str, Any], path: tuple[str, ...]) -> object:
-    found: Any = told
+def _at(fields: Mapping[str, Any], path: tuple[str, ...]) -> object:
+    value: Any = fields
     for name in path:
-        found = found.get(name) if isinstance(found, dict) else None
-    return found
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 _OF_ONE_BACKEND = frozenset({"shard", "waivers digest"})
@@ -475,7 +475,7 @@ _OF_ONE_BACKEND = frozenset({"shard", "waivers digest"})
 
 
 @dataclass(frozen=True)
-class Part:
+class RunPart:
     """A results folder: a run, or a shard of one."""
 
     begun: RunRecord
@@ -487,35 +487,35 @@ class Part:
         return self.begun.folder
 
     @property
-    def told(self) -> Mapping[str, Any]:
+    def run_json(self) -> Mapping[str, Any]:
         """Return its `run.json`."""
-        return self.begun.told
+        return self.begun.run_json
 
     @property
     def versions(self) -> dict[str, str]:
         """Return its backends, each with its version."""
-        return {name: self.begun.about(name).version for name in self.told["backends"]}
+        return {name: self.begun.about(name).version for name in self.run_json["backends"]}
 
     @property
     def terms(self) -> Terms:
         """Return what decided its verdicts. Raises OpconformError if `run.json` lacks it."""
-        return terms_from(self.told.get("terms", {}), self.folder / RUN)
+        return terms_from(self.run_json.get("terms", {}), self.folder / RUN)
 
     @property
     def planned(self) -> int:
         """Return the number of results of the finished run."""
-        return sum(int(number) for number in self.told.get("planned", {}).values())
+        return sum(int(number) for number in self.run_json.get("planned", {}).values())
 
 
 @dataclass(frozen=True)
-class Whole:
+class MergedRun:
     """The parts of one run, in the order of their shards; `missing` are the absent ones."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[RunPart, ...]
     missing: tuple[Shard, ...] = ()
 
     @property
-    def unfinished(self) -> list[Part]:
+    def unfinished(self) -> list[RunPart]:
         """Return the parts that were interrupted or killed, or still run."""
         return [part for part in self.parts if not part.begun.finished]
 
@@ -527,13 +527,13 @@ class Whole:
     @property
     def names(self) -> dict[str, str]:
         """Return what reports call each backend: its own name if `run.json` has one."""
-        told = self.parts[0].told["backends"]
-        return {backend: str(told[backend].get("name") or backend) for backend in told}
+        backends = self.parts[0].run_json["backends"]
+        return {backend: str(backends[backend].get("name") or backend) for backend in backends}
 
     @property
     def partial(self) -> bool:
         """Return whether cases of the suite are left out."""
-        selected = self.parts[0].told.get("selection") or self.parts[0].told.get("suite", {}).get("name")
+        selected = self.parts[0].run_json.get("selection") or self.parts[0].run_json.get("suite", {}).get("name")
         return bool(selected or self.missing or self.unfinished)
 
 
@@ -543,34 +543,34 @@ def distinct(names: Mapping[str, str]) -> dict[str, str]:
     return {backend: name if counts[name] == 1 else backend for backend, name in names.items()}
 
 
-def names_of(wholes: Iterable[Whole]) -> dict[str, str]:
+def names_of(wholes: Iterable[MergedRun]) -> dict[str, str]:
     """Return what reports call the backends of these runs, each by another name."""
-    return distinct({backend: name for whole in wholes for backend, name in whole.names.items()})
+    return distinct({backend: name for merged in wholes for backend, name in merged.names.items()})
 
 
-def put_together(folders: Sequence[Path], *, partial: bool = False) -> list[Whole]:
+def put_together(folders: Sequence[Path], *, partial: bool = False) -> list[MergedRun]:
     """Return the runs in these folders, one for each set of backends.
 
     Raises OpconformError for folders of several suites or selections, for shards of different runs, for a shard that
     appears twice and, unless `partial`, for one that is missing or unfinished.
     """
     _refuse_twice(folders)
-    groups: dict[tuple[str, ...], list[Part]] = {}
+    groups: dict[tuple[str, ...], list[RunPart]] = {}
     for part in map(_part, folders):
         groups.setdefault(tuple(sorted(part.versions)), []).append(part)
-    wholes = [_whole(parts, partial=partial) for parts in groups.values()]
-    for number, whole in enumerate(wholes):
+    wholes = [_merged_run(parts, partial=partial) for parts in groups.values()]
+    for number, merged in enumerate(wholes):
         for other in wholes[:number]:
-            _side_by_side(other, whole)
+            _side_by_side(other, merged)
     return wholes
 
 
-def _part(folder: Path) -> Part:
-    told = read_run(folder)
-    if not isinstance(told.get("backends"), dict) or not isinstance(told.get("terms"), dict):
+def _part(folder: Path) -> RunPart:
+    run_record = read_run(folder)
+    if not isinstance(run_record.get("backends"), dict) or not isinstance(run_record.get("terms"), dict):
         raise OpconformError(f"{folder / RUN}: names no backends and no terms: it was written by an older version")
-    shard = told.get("shard")
-    return Part(RunRecord(folder, told), None if shard is None else shard_of(str(shard)))
+    shard = run_record.get("shard")
+    return RunPart(RunRecord(folder, run_record), None if shard is None else shard_of(str(shard)))
 
 
 def _refuse_twice(folders: Sequence[Path]) -> None:
@@ -581,7 +581,7 @@ def _refuse_twice(folders: Sequence[Path]) -> None:
         seen[folder.resolve()] = folder
 
 
-def _whole(parts: Sequence[Part], *, partial: bool) -> Whole:
+def _merged_run(parts: Sequence[RunPart], *, partial: bool) -> MergedRun:
     first = parts[0]
     for part in parts[1:]:
         apart = {**_apart(first, part), **_versions_apart(first, part)}
@@ -590,8 +590,8 @@ def _whole(parts: Sequence[Part], *, partial: bool) -> Whole:
             raise OpconformError(f"{both}: report one of them; to show an earlier run in a site, use --before")
         _refuse_other(first, part, apart)
     if first.shard is None:
-        return Whole((first,))
-    by_index: dict[int, Part] = {}
+        return MergedRun((first,))
+    by_index: dict[int, RunPart] = {}
     for part in parts:
         index = part.shard.index if part.shard else 0
         if index in by_index:
@@ -599,31 +599,33 @@ def _whole(parts: Sequence[Part], *, partial: bool) -> Whole:
         by_index[index] = part
     count = first.shard.count
     missing = tuple(Shard(i, count) for i in range(1, count + 1) if i not in by_index)
-    whole = Whole(tuple(by_index[i] for i in sorted(by_index)), missing)
+    merged = MergedRun(tuple(by_index[i] for i in sorted(by_index)), missing)
     if not partial:
-        _refuse_incomplete(whole)
-    return whole
+        _refuse_incomplete(merged)
+    return merged
 
 
-def _apart(one: Part, other: Part, but: frozenset[str] = frozenset({"shard"})) -> dict[str, tuple[object, object]]:
-    found = {name: pair for name, pair in compared(one.told, other.told).items() if name not in but}
-    counts = [part.shard and part.shard.count for part in (one, other)]
+def _apart(
+    first_part: RunPart, other: RunPart, but: frozenset[str] = frozenset({"shard"})
+) -> dict[str, tuple[object, object]]:
+    differing = {name: pair for name, pair in compared(first_part.run_json, other.run_json).items() if name not in but}
+    counts = [part.shard and part.shard.count for part in (first_part, other)]
     if "waivers digest" not in but and counts[0] != counts[1]:
-        found["number of shards"] = (counts[0], counts[1])
-    return found
+        differing["number of shards"] = (counts[0], counts[1])
+    return differing
 
 
-def _versions_apart(one: Part, other: Part) -> dict[str, tuple[object, object]]:
-    old, new = one.versions, other.versions
+def _versions_apart(part: RunPart, other: RunPart) -> dict[str, tuple[object, object]]:
+    old, new = part.versions, other.versions
     return {f"version of {name}": (old[name], new[name]) for name in old if old[name] != new[name]}
 
 
-def _refuse_other(one: Part, other: Part, apart: Mapping[str, tuple[object, object]]) -> None:
+def _refuse_other(part: RunPart, other: RunPart, apart: Mapping[str, tuple[object, object]]) -> None:
     if apart:
         lines = "".join(
-            f"\n  {name}: {_value(a)} in {one.folder}, {_value(b)} in {other.folder}" for name, (a, b) in apart.items()
+            f"\n  {name}: {_value(a)} in {part.folder}, {_value(b)} in {other.folder}" for name, (a, b) in apart.items()
         )
-        raise OpconformError(f"{one.folder} and {other.folder} are not parts of one run:{lines}")
+        raise OpconformError(f"{part.folder} and {other.folder} are not parts of one run:{lines}")
 
 
 def _value(value: object) -> str:
@@ -638,43 +640,43 @@ def shards_told(shards: Sequence[Shard]) -> str:
     return ", ".join(map(str, shards[:_SHARDS_SHOWN])) + more
 
 
-def _refuse_incomplete(whole: Whole) -> None:
-    names = " and ".join(whole.versions)
-    if whole.missing:
-        told = f"{counted(len(whole.missing), 'shard')} of {names} missing: {shards_told(whole.missing)}"
-        raise OpconformError(f"{told}; name their folders too, or leave them out with --partial")
-    if whole.unfinished:
-        folder = whole.unfinished[0].folder
+def _refuse_incomplete(merged: MergedRun) -> None:
+    names = " and ".join(merged.versions)
+    if merged.missing:
+        problem = f"{counted(len(merged.missing), 'shard')} of {names} missing: {shards_told(merged.missing)}"
+        raise OpconformError(f"{problem}; name their folders too, or leave them out with --partial")
+    if merged.unfinished:
+        folder = merged.unfinished[0].folder
         raise OpconformError(
             f"{folder}: unfinished; `opconform run --resume {folder}` finishes it, --partial reports without the rest"
         )
 
 
-def _side_by_side(one: Whole, other: Whole) -> None:
+def _side_by_side(merged: MergedRun, other_run: MergedRun) -> None:
     """Raise OpconformError unless two runs of different backends can be shown together."""
-    a, b = one.parts[0], other.parts[0]
+    a, b = merged.parts[0], other_run.parts[0]
     for name in a.versions.keys() & b.versions.keys():
         raise OpconformError(f"{a.folder} and {b.folder} are both runs of {name}; report one of them")
     _refuse_other(a, b, _apart(a, b, _OF_ONE_BACKEND))
 
 
-def runs_of(folders: Sequence[Path], *, partial: bool) -> list[Whole]:
+def runs_of(folders: Sequence[Path], *, partial: bool) -> list[MergedRun]:
     """Return the runs in these folders, one for each set of backends.
 
     Raises OpconformError for folders that do not belong together and, unless `partial`, for unfinished runs.
     """
     wholes = put_together(folders, partial=partial)
-    for part in (part for whole in wholes for part in whole.unfinished):
+    for part in (part for merged in wholes for part in merged.unfinished):
         if not partial:
             folder = part.folder
-            told = f"`opconform run --resume {folder}` finishes it, --partial uses it as it is"
-            raise OpconformError(f"{folder}: unfinished; {told}")
+            advice = f"`opconform run --resume {folder}` finishes it, --partial uses it as it is"
+            raise OpconformError(f"{folder}: unfinished; {advice}")
     return wholes
 
 
-def started(whole: Whole) -> str:
+def started(merged: MergedRun) -> str:
     """Return when a run began, in UTC. Raises OpconformError if `run.json` lacks it."""
-    return min(part.begun.started.astimezone(dt.UTC) for part in whole.parts).isoformat(timespec="seconds")
+    return min(part.begun.started.astimezone(dt.UTC) for part in merged.parts).isoformat(timespec="seconds")
 
 
 def folders_in(path: Path) -> list[Path]:
@@ -683,6 +685,6 @@ def folders_in(path: Path) -> list[Path]:
         return [path]
     inside = sorted(file.parent for file in path.glob(f"*/{RUN}")) if path.is_dir() else []
     if not inside:
-        told = "expected a results folder, a folder of results folders, or HISTORY.duckdb:RUN"
-        raise OpconformError(f"{path}: {told}")
+        advice = "expected a results folder, a folder of results folders, or HISTORY.duckdb:RUN"
+        raise OpconformError(f"{path}: {advice}")
     return inside

@@ -92,8 +92,8 @@ def short_reproduction(case: Batch) -> str | None:
 
     every = (bounds.flags for option in options for bounds in option.outputs)
     flags = 0
-    for one in every:
-        flags |= 0 if one is None else int(np.bitwise_or.reduce(one, axis=None))
+    for script in every:
+        flags |= 0 if script is None else int(np.bitwise_or.reduce(script, axis=None))
     inputs = "".join(
         f"    {literal(given.name)}: {_indented(_array(array, 3 * _FEW)).lstrip()},\n" for given, array in fed
     )
@@ -120,8 +120,8 @@ def _feeds_tensors(case: Batch) -> bool:
 def _is_plain(option: Option) -> bool:
     if option.kind != "values":
         return option.kind == "rejected"
-    whole = option.exceptional or option.structure or option.checks
-    return not whole and all(b.type in _PLAIN_TYPES and b.spread is None for b in option.outputs)
+    special = option.exceptional or option.structure or option.checks
+    return not special and all(b.type in _PLAIN_TYPES and b.spread is None for b in option.outputs)
 
 
 def _array(array: Array, most: int = _FEW) -> str:
@@ -320,7 +320,7 @@ def _option(option: Option) -> dict[str, Any]:
         "labels": dict(option.labels),
         "kind": option.kind,
         **({"exceptional": True} if option.exceptional else {}),
-        **({"structure": [_word(one) for one in option.structure]} if option.structure else {}),
+        **({"structure": [_word(structure) for structure in option.structure]} if option.structure else {}),
         **({"checks": [_check(check) for check in option.checks]} if option.checks else {}),
         "outputs": [_bounds(bounds) for bounds in option.outputs],
     }
@@ -409,20 +409,20 @@ class _Written:
             return json.dumps(value) if value.isascii() else ascii(value)
         if not isinstance(value, Mapping | list | tuple):
             return repr(value)
-        found = self._lines.get(id(value))
-        if found is None:
-            found = self._lines[id(value)] = self._joined(value)
-        return found
+        line = self._lines.get(id(value))
+        if line is None:
+            line = self._lines[id(value)] = self._joined(value)
+        return line
 
     def _joined(self, value: Mapping[object, object] | Sequence[object]) -> str:
         if isinstance(value, Mapping):
             return "{" + ", ".join(f"{self._in_a_line(k)}: {self._in_a_line(v)}" for k, v in value.items()) + "}"
         if _NUMBERS.issuperset(map(type, value)):
             return repr(value)
-        told = ", ".join(map(self._in_a_line, value))
+        entries = ", ".join(map(self._in_a_line, value))
         if isinstance(value, tuple):
-            return f"({told},)" if len(value) == 1 else f"({told})"
-        return f"[{told}]"
+            return f"({entries},)" if len(value) == 1 else f"({entries})"
+        return f"[{entries}]"
 
 
 def _filled(words: Sequence[str], width: int) -> list[str]:

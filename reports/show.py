@@ -117,10 +117,10 @@ def _output_dims(case: Batch, number: int) -> Dims | None:
 
 def _onnx_lines(case: Batch) -> Iterator[str]:
     yield f"operation    {node_text(case.program)}"
-    for one in case.program.given:
-        constant = f" = {one.array().tolist()} (initializer)" if one.constant is not None else ""
-        shape = f"[{', '.join(map(str, one.dims))}]" if one.structure is None else str(one.structure)
-        yield f"input        {one.name}: {one.type} {shape}{constant}"
+    for input_ in case.program.given:
+        constant = f" = {input_.array().tolist()} (initializer)" if input_.constant is not None else ""
+        shape = f"[{', '.join(map(str, input_.dims))}]" if input_.structure is None else str(input_.structure)
+        yield f"input        {input_.name}: {input_.type} {shape}{constant}"
 
 
 # OpenVINO
@@ -279,8 +279,8 @@ def _tensor_line(name: str, array: Array) -> str:
 
 def element_text(element: Any) -> str:
     """Return an element of any type, from one of our arrays, for people; text in quotes."""
-    found = element.item() if isinstance(element, np.generic) and element.dtype.kind in "biufc" else element
-    return json.dumps(found, ensure_ascii=False) if isinstance(found, str) else str(found)
+    plain = element.item() if isinstance(element, np.generic) and element.dtype.kind in "biufc" else element
+    return json.dumps(plain, ensure_ascii=False) if isinstance(plain, str) else str(plain)
 
 
 def output_names(program: Program, option: Option) -> list[str]:
@@ -288,13 +288,13 @@ def output_names(program: Program, option: Option) -> list[str]:
     names = [output.name for output in program.answers]
     if len(names) == len(option.outputs):
         return names
-    return [f"{names[0] if len(names) == 1 else ''}/{place}" for place in range(len(option.outputs))]
+    return [f"{names[0] if len(names) == 1 else ''}/{number}" for number in range(len(option.outputs))]
 
 
 def _expectation_lines(case: Batch) -> Iterator[str]:
     if case.expectation.invalid:
         yield "expectation  invalid input: no answer is right, a refusal is welcome"
-        yield f"mended       {case.mended}"
+        yield f"mended       {case.valid_variant}"
     for silence, answers in case.expectation.silences.items():
         yield f"silence      {silence}: {', '.join(answers)}"
     for number, option in enumerate(case.expectation.options, 1):
@@ -305,7 +305,7 @@ def _expectation_lines(case: Batch) -> Iterator[str]:
         for name, bounds in zip(names, option.outputs, strict=True):
             yield from _bounds_lines(bounds, name if len(names) > 1 else "")
         for check in option.checks:
-            about = ", ".join(names[place] for place in check.outputs)
+            about = ", ".join(names[output] for output in check.outputs)
             settings = "".join(f", {key} {value}" for key, value in check.settings)
             yield f"    and the check {check.name} of {about}{settings}"
 
@@ -354,18 +354,18 @@ def _clause_lines(clause: Clause) -> list[str]:
 # How the bounds come about
 
 
-def certificate_lines(found: Certificate) -> Iterator[str]:
+def certificate_lines(issued: Certificate) -> Iterator[str]:
     """Yield formulas, exact results, the rules with what they charge, and the bounds to the last bit."""
     shown = set[str]()
-    for derivation in found.derivations:
+    for derivation in issued.derivations:
         for line in (*_formula(derivation), *_exact(derivation)):
             if line not in shown:
                 shown.add(line)
                 yield line
-    for derivation in found.derivations:
+    for derivation in issued.derivations:
         yield from _steps(derivation)
-    yield from _roundings(found)
-    for number, option in enumerate(found.case.expectation.options, 1):
+    yield from _roundings(issued)
+    for number, option in enumerate(issued.case.expectation.options, 1):
         for bounds in option.outputs:
             if bounds.value.dtype.kind == "f" and bounds.value.size:
                 yield f"bits {number:<8}{_bits(bounds)}"
@@ -397,8 +397,8 @@ def _exact(derivation: Derivation) -> Iterator[str]:
             yield f"exact        [{shown}{more}]{_in_brackets(_beside(derivation))}"
 
 
-def _roundings(found: Certificate) -> Iterator[str]:
-    for name in dict.fromkeys(found.case.expectation.types if found.derivations else ()):
+def _roundings(issued: Certificate) -> Iterator[str]:
+    for name in dict.fromkeys(issued.case.expectation.types if issued.derivations else ()):
         form = element_types()[name].format if name in element_types() else None
         if form is not None:
             yield f"rounding     to {name}: u_o = {form.roundoff.hex()}, eta = {form.eta.hex()}"
@@ -423,11 +423,11 @@ def _step_text(step: Step) -> str:
     parts = [f"%{step.node} {step.rule}, u = {step.unit.hex()}"]
     if not step.error.size:
         return "; ".join(parts)
-    place = int(np.argmax(step.error))  # the first of the elements with the largest charge
+    position = int(np.argmax(step.error))  # the first of the elements with the largest charge
     if step.terms is not None and step.magnitude is not None:
-        mean = np.broadcast_to(step.magnitude, step.error.shape).reshape(-1)[place]
+        mean = np.broadcast_to(step.magnitude, step.error.shape).reshape(-1)[position]
         parts.append(f"n = {step.terms}, M = Σ|x|/n = {float(mean)!r}")
-    parts.append(f"at most {float(step.error.reshape(-1)[place])!r}")
+    parts.append(f"at most {float(step.error.reshape(-1)[position])!r}")
     return "; ".join(parts)
 
 

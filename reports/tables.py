@@ -20,7 +20,7 @@ from ..specs.loader import Library
 from .arithmetic import ATTACHMENT, ArithmeticTables, attached_accuracy
 from .folder import INTERRUPTED
 from .progress import tracked
-from .runs import RESULTS, Part, RunRecord, StoredResult, StoredResults, Terms, Whole, read_run, shards_told
+from .runs import RESULTS, MergedRun, RunPart, RunRecord, StoredResult, StoredResults, Terms, read_run, shards_told
 from .tally import OUR_SIDE_FAILED, Behaviours, Failures, Tally
 from .terminal import Summary
 from .text import counted, deaths_told
@@ -86,15 +86,15 @@ class Tables:
 
     def to_dict(self, problems: Sequence[str]) -> dict[str, object]:
         """Return figures and the rest for JSON; `problems` are the waivers' problems."""
-        told = {"figures": self.tally.to_dict(), "waiver_problems": list(problems), **self.arithmetic.to_dict()}
-        return {**told, "unclaimed": {name: dict(found) for name, found in self.unclaimed.items()}}
+        fields = {"figures": self.tally.to_dict(), "waiver_problems": list(problems), **self.arithmetic.to_dict()}
+        return {**fields, "unclaimed": {name: dict(names) for name, names in self.unclaimed.items()}}
 
     def unclaimed_lines(self) -> list[str]:
         """Return a line for each backend that passes cases outside its claims."""
         lines = []
-        for backend, found in self.unclaimed.items():
-            first = ", ".join(list(found)[:_FIRST]) + (", …" if len(found) > _FIRST else "")
-            lines.append(f"{backend} passes {counted(found.total(), 'case')} that it does not claim: {first}")
+        for backend, counts in self.unclaimed.items():
+            first = ", ".join(list(counts)[:_FIRST]) + (", …" if len(counts) > _FIRST else "")
+            lines.append(f"{backend} passes {counted(counts.total(), 'case')} that it does not claim: {first}")
         return lines
 
     def summary(
@@ -137,8 +137,8 @@ def clause_text_of(library: Library) -> Callable[[str, str], str | None]:
             spec, version = library.operator_version(operator_version)
         except OpconformError:
             return None
-        found = spec.version(version).clauses.get(clause.partition("#")[2])
-        return clause_words(found.text, found.status) if found else None
+        rule = spec.version(version).clauses.get(clause.partition("#")[2])
+        return clause_words(rule.text, rule.status) if rule else None
 
     return text
 
@@ -156,16 +156,16 @@ def take_kept(folder: Path, tables: Tables, seen: Callable[[StoredResult], None]
     kept = StoredResults(folder)
     try:
         with tracked(kept, "reading results", RunRecord(folder, read_run(folder)).planned) as results:
-            for one in results:
-                tables.take_kept(one)
+            for stored in results:
+                tables.take_kept(stored)
                 if seen is not None:
-                    seen(one)
+                    seen(stored)
     except (ValueError, KeyError, TypeError) as error:
         raise OpconformError(f"{folder / RESULTS}: cannot be counted: {error!r}") from None
     return kept
 
 
-Seen: TypeAlias = Callable[[Part, StoredResult], None]
+Seen: TypeAlias = Callable[[RunPart, StoredResult], None]
 
 
 @dataclass(frozen=True)
@@ -182,73 +182,76 @@ class CountedRuns:
     exit_code: int
 
 
-def terms_of(wholes: Sequence[Whole]) -> Terms:
+def terms_of(wholes: Sequence[MergedRun]) -> Terms:
     """Return what decided the verdicts of these runs: the first run's terms, and the claims of all backends."""
-    every = [part.terms for whole in wholes for part in whole.parts]
+    every = [part.terms for merged in wholes for part in merged.parts]
     claims = {name: claim for terms in every for name, claim in terms.demands.claims.items()}
     return replace(every[0], demands=replace(every[0].demands, claims=claims))
 
 
-def count(wholes: Sequence[Whole], seen: Seen | None = None) -> CountedRuns:
+def count(wholes: Sequence[MergedRun], seen: Seen | None = None) -> CountedRuns:
     """Count the results of these runs; `seen` is called with each of them.
 
     Raises OpconformError if one cannot be read.
     """
     terms = terms_of(wholes)
-    tables = Tables.of(terms, [name for whole in wholes for name in whole.versions], dt.date.min)
+    tables = Tables.of(terms, [name for merged in wholes for name in merged.versions], dt.date.min)
     waivers, problems, left_out = [], [], list[str]()
-    for whole in wholes:
-        part = whole.parts[0]
+    for merged in wholes:
+        part = merged.parts[0]
         own = Terms(terms.demands, terms.suspensions, part.terms.waivers, terms.declaration)
         tables.waivers = own.waivers.for_run(part.begun.started.date(), terms.demands)
-        left_out += _left_out(whole, _count(whole, tables, seen))
+        left_out += _left_out(merged, _count(merged, tables, seen))
         waivers.append(tables.waivers)
-        problems += tables.waivers.problems(partial=whole.partial)
-    lost = [line for whole in wholes for line in _lost(whole, tables)]
-    unfinished = any(whole.unfinished for whole in wholes)
+        problems += tables.waivers.problems(partial=merged.partial)
+    lost = [line for merged in wholes for line in _lost(merged, tables)]
+    unfinished = any(merged.unfinished for merged in wholes)
     code = max(tables.tally.exit_code(len(problems)), OUR_SIDE_FAILED if lost else 0, INTERRUPTED if unfinished else 0)
     return CountedRuns(tables, waivers, [*problems, *lost, *_deaths(wholes), *left_out], code)
 
 
-def _count(whole: Whole, tables: Tables, seen: Seen | None) -> list[int]:
+def _count(merged: MergedRun, tables: Tables, seen: Seen | None) -> list[int]:
     """Count the results of a run, and return the number of each part."""
     done: dict[str, set[str]] = {}
     counts = []
-    for part in whole.parts:
-        found = take_kept(part.folder, tables, _of_part(part, seen)).done
-        counts.append(sum(map(len, found.values())))
-        for backend, cases in found.items():
+    for part in merged.parts:
+        results = take_kept(part.folder, tables, _of_part(part, seen)).done
+        counts.append(sum(map(len, results.values())))
+        for backend, cases in results.items():
             if not done.setdefault(backend, set()).isdisjoint(cases):
-                folders = ", ".join(str(part.folder) for part in whole.parts)
+                folders = ", ".join(str(part.folder) for part in merged.parts)
                 raise OpconformError(f"{folders}: have results of the same cases, so they are not shards of one run")
             done[backend] |= cases
     return counts
 
 
-def _of_part(part: Part, seen: Seen | None) -> Callable[[StoredResult], None] | None:
+def _of_part(part: RunPart, seen: Seen | None) -> Callable[[StoredResult], None] | None:
     return None if seen is None else lambda kept: seen(part, kept)
 
 
-def _lost(whole: Whole, tables: Tables) -> list[str]:
+def _lost(merged: MergedRun, tables: Tables) -> list[str]:
     """Return a line on cases that have no result although every shard is finished: our side has lost them."""
-    planned = sum(part.planned for part in whole.parts)
-    missing = planned - sum(tables.tally.figures(name).cases for name in whole.versions)
-    if whole.unfinished or not missing:
+    planned = sum(part.planned for part in merged.parts)
+    missing = planned - sum(tables.tally.figures(name).cases for name in merged.versions)
+    if merged.unfinished or not missing:
         return []
-    return [f"{' and '.join(whole.versions)}: {counted(missing, 'case')} without a result"]
+    return [f"{' and '.join(merged.versions)}: {counted(missing, 'case')} without a result"]
 
 
-def _deaths(wholes: Sequence[Whole]) -> list[str]:
-    begun = [part.begun for whole in wholes for part in whole.parts]
-    return deaths_told([told for one in begun for told in one.deaths], sum(one.more_deaths for one in begun))
+def _deaths(wholes: Sequence[MergedRun]) -> list[str]:
+    begun = [part.begun for merged in wholes for part in merged.parts]
+    return deaths_told(
+        [death for record in begun for death in record.deaths], sum(record.more_deaths for record in begun)
+    )
 
 
-def _left_out(whole: Whole, counts: Sequence[int]) -> Iterator[str]:
+def _left_out(merged: MergedRun, counts: Sequence[int]) -> Iterator[str]:
     """Yield the unfinished parts, each with its progress, and the missing shards."""
-    for part, count in zip(whole.parts, counts, strict=True):
+    for part, count in zip(merged.parts, counts, strict=True):
         if not part.begun.finished:
             planned = part.begun.planned
             of = f" of {planned:,} results" if planned else " results, and planning had not ended"
-            yield f"unfinished: {part.folder} ({_STATES.get(part.told['status'], part.told['status'])}): {count:,}{of}"
-    if whole.missing:
-        yield f"{counted(len(whole.missing), 'shard')} missing: {shards_told(whole.missing)}"
+            status = part.run_json["status"]
+            yield f"unfinished: {part.folder} ({_STATES.get(status, status)}): {count:,}{of}"
+    if merged.missing:
+        yield f"{counted(len(merged.missing), 'shard')} missing: {shards_told(merged.missing)}"

@@ -162,15 +162,15 @@ class Tally:
 
     def operator_versions(self, backend: str | None = None) -> dict[str, Figures]:
         """Return the figures of each operator version, in ascending order."""
-        found: dict[str, list[_Counts]] = {}
+        groups: dict[str, list[_Counts]] = {}
         for group, counts in self._of(backend):
-            found.setdefault(group.operator_version, []).append(counts)
-        return {operator_version: _figures(counts) for operator_version, counts in found.items()}
+            groups.setdefault(group.operator_version, []).append(counts)
+        return {operator_version: _figures(counts) for operator_version, counts in groups.items()}
 
     def _of(self, backend: str | None) -> list[tuple[Group, _Counts]]:
         """Return the groups of one backend or all, in order."""
-        found = [(group, counts) for group, counts in self._counts.items() if backend in (None, group.backend)]
-        return sorted(found, key=lambda one: _order(one[0]))
+        groups = [(group, counts) for group, counts in self._counts.items() if backend in (None, group.backend)]
+        return sorted(groups, key=lambda pair: _order(pair[0]))
 
     def figures(self, backend: str | None = None) -> Figures:
         """Return the figures of one backend, or of the whole run."""
@@ -184,9 +184,9 @@ class Tally:
     def to_dict(self) -> dict[str, Any]:
         """Return all figures for JSON: overall, by backend, operator version and types; suspensions by reason."""
         backends: dict[str, Any] = {b: {**self.figures(b).to_dict(), "operator_versions": {}} for b in self.backends}
-        for backend, told in backends.items():
+        for backend, fields in backends.items():
             for operator_version, figures in self.operator_versions(backend).items():
-                told["operator_versions"][operator_version] = {**figures.to_dict(), "types": {}}
+                fields["operator_versions"][operator_version] = {**figures.to_dict(), "types": {}}
         for group, figures in self.groups():
             types = backends[group.backend]["operator_versions"][group.operator_version]["types"]
             types[group.types] = figures.to_dict()
@@ -228,8 +228,8 @@ def _figures(parts: Iterable[_Counts]) -> Figures:
     return Figures(**{name: counts[name] for name in COUNTS}, outcomes={o: outcomes[o] for o in Outcome if outcomes[o]})
 
 
-def _share(part: int, whole: int) -> Fraction | None:
-    return Fraction(part, whole) if whole else None
+def _share(part: int, total: int) -> Fraction | None:
+    return Fraction(part, total) if total else None
 
 
 @dataclass(frozen=True)
@@ -290,8 +290,8 @@ class SilenceEvidence:
     @property
     def established(self) -> tuple[OptionEvidence, ...]:
         """Return the options that some case shows alone, the most frequent first."""
-        found = [OptionEvidence(option, count, self.first[option,]) for option, count in self.cases.items()]
-        return tuple(sorted(found, key=lambda evidence: (-evidence.cases, evidence.option)))
+        evidence_of = [OptionEvidence(option, count, self.first[option,]) for option, count in self.cases.items()]
+        return tuple(sorted(evidence_of, key=lambda evidence: (-evidence.cases, evidence.option)))
 
     @property
     def broken(self) -> Contradiction | None:
@@ -324,15 +324,15 @@ class Behaviours:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for JSON, by backend, operator version and silence."""
-        found: dict[str, dict[str, dict[str, Any]]] = {}
+        by_backend: dict[str, dict[str, dict[str, Any]]] = {}
         for taken in self.chosen():
-            found.setdefault(taken.backend, {}).setdefault(taken.operator_version, {})[taken.silence] = {
+            by_backend.setdefault(taken.backend, {}).setdefault(taken.operator_version, {})[taken.silence] = {
                 "options": {e.option: {"cases": e.cases, "first": e.first} for e in taken.established},
                 "undecided": taken.undecided,
                 "consistent": taken.consistent,
                 "broken": taken.broken and {"case": taken.broken.case, "options": list(taken.broken.options)},
             }
-        return found
+        return by_backend
 
 
 @dataclass(frozen=True)
@@ -403,14 +403,14 @@ class Failures:
                 self._first[kind] = result
             self._counts.setdefault(kind, Counter())[operator_version_of(result.case)] += 1
 
-    def _known(self, kind: _Kind, place: _Kind) -> _Kind:
+    def _known(self, kind: _Kind, parent: _Kind) -> _Kind:
         """Return the kind, or the collective kind if its backend, operator and outcome have too many."""
         if kind in self._first:
             return kind
-        if self._widths[place] < _KINDS:
-            self._widths[place] += 1
+        if self._widths[parent] < _KINDS:
+            self._widths[parent] += 1
             return kind
-        return place
+        return parent
 
     @property
     def count(self) -> int:
@@ -442,17 +442,19 @@ class Failures:
                 operator, version = split_version(operator_version)
                 counts.setdefault(operator, Counter())[version, first.backend] += count
                 worst[operator] = min(worst.get(operator, first), first, key=_badness)
-        found = [
+        operators = [
             FailingOperator(
                 operator,
-                told.total(),
+                outcomes.total(),
                 worst[operator].outcome,
-                tuple(sorted({version for version, _ in told}, key=_natural)),
-                {backend: sum(n for (_, b), n in told.items() if b == backend) for _, backend in sorted(told)},
+                tuple(sorted({version for version, _ in outcomes}, key=_natural)),
+                {backend: sum(n for (_, b), n in outcomes.items() if b == backend) for _, backend in sorted(outcomes)},
             )
-            for operator, told in counts.items()
+            for operator, outcomes in counts.items()
         ]
-        return sorted(found, key=lambda one: (_badness(worst[one.operator]), -one.count, one.operator))
+        return sorted(
+            operators, key=lambda operator_: (_badness(worst[operator_.operator]), -operator_.count, operator_.operator)
+        )
 
     def _group(self, kind: _Kind) -> FailureGroup:
         return FailureGroup(self._first[kind], self._counts[kind].total(), tuple(self._counts[kind]))
@@ -483,8 +485,8 @@ def kind_of(result: Result) -> tuple[str, ...]:
     clause = result.clauses[0] if result.clauses else ""
     detail = (result.detail or "")[:_READ]
     if result.outcome is Outcome.WRONG_VALUE:
-        told = _MISMATCH.search(detail)
-        shown: tuple[str, ...] = (types, clause, result.reason or "", *(map(_sort_of, told.groups()) if told else ()))
+        match = _MISMATCH.search(detail)
+        shown: tuple[str, ...] = (types, clause, result.reason or "", *(map(_sort_of, match.groups()) if match else ()))
     elif result.outcome in (Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ACCEPTED_INVALID):
         shown = (clause,)
     else:
@@ -504,8 +506,8 @@ def symptom_of(result: Result) -> tuple[str, ...]:
     detail = (result.detail or "")[:_READ]
     shown: tuple[str, ...] = (str(result.outcome), result.reason or "")
     if result.outcome is Outcome.WRONG_VALUE:
-        told = _MISMATCH.search(detail)
-        sorts = tuple(map(_sort_of, told.groups())) if told else ()
+        match = _MISMATCH.search(detail)
+        sorts = tuple(map(_sort_of, match.groups())) if match else ()
         return (*shown, *(sorts if set(sorts) == {"zero"} else (sort.replace("zero", "number") for sort in sorts)))
     if result.outcome is Outcome.WRONG_SHAPE:
         return (*shown, *_shapes_differ(detail))
@@ -517,14 +519,14 @@ def symptom_of(result: Result) -> tuple[str, ...]:
 def _shapes_differ(detail: str) -> list[str]:
     """Return how wrong shapes differ from right ones: in rank, or in extents that are larger, smaller, or both."""
     got, _, want = detail.partition("\n")[0].partition("want ")
-    found = set()
+    differences = set()
     for pair in zip(*([s.split(",") if s else [] for s in _SHAPE.findall(text)] for text in (got, want)), strict=False):
-        one, other = ([int(extent) for extent in shape] for shape in pair)
-        if len(one) != len(other):
-            found.add("more dimensions" if len(one) > len(other) else "fewer dimensions")
+        actual, expected = ([int(extent) for extent in shape] for shape in pair)
+        if len(actual) != len(expected):
+            differences.add("more dimensions" if len(actual) > len(expected) else "fewer dimensions")
         else:
-            found |= {"larger" if a > b else "smaller" for a, b in zip(one, other, strict=True) if a != b}
-    return sorted(found)
+            differences |= {"larger" if a > b else "smaller" for a, b in zip(actual, expected, strict=True) if a != b}
+    return sorted(differences)
 
 
 _READ = 2_000  # characters of a message that identify its kind

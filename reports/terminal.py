@@ -138,23 +138,23 @@ def _print_screen(
 
 def _print_operators(console: Console, summary: Summary, most: int) -> None:
     """Print the operators that fail, the worst outcome first, each in a line."""
-    found = summary.failures.operators()
+    operators = summary.failures.operators()
     several = len(summary.tally.backends) > 1
     rows = [("operator", "failures", "worst", *(["backends"] if several else []), "versions")]
-    for one in found[:most]:
+    for failing in operators[:most]:
         backends = (
-            ", ".join(f"{summary.name(name)} {count:,}" for name, count in one.backends.items()) if several else ""
+            ", ".join(f"{summary.name(name)} {count:,}" for name, count in failing.backends.items()) if several else ""
         )
-        told = (printable(one.operator), f"{one.count:,}", str(one.worst))
-        rows.append((*told, *([backends] if several else []), ", ".join(one.versions)))
+        columns = (printable(failing.operator), f"{failing.count:,}", str(failing.worst))
+        rows.append((*columns, *([backends] if several else []), ", ".join(failing.versions)))
     wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for number, (operator, count, *others) in enumerate(rows):
         cells = [f"{operator:<{wide[0]}}", f"{count:>{wide[1]}}", *map(str.ljust, others, wide[2:])]
         line = "  ".join(cells).rstrip()
         line = _cut(line, console.width - 1) if console.is_terminal else line
         console.print(Text(line, "" if number else "dim"), soft_wrap=True)
-    if len(found) > most:
-        rest = found[most:]
+    if len(operators) > most:
+        rest = operators[most:]
         more = f"and {counted(len(rest), 'more operator')} with {counted(sum(r.count for r in rest), 'failure')}"
         console.print(Text(more, "dim"))
 
@@ -179,7 +179,7 @@ def _shared(groups: Iterable[FailureGroup]) -> list[_Shared]:
         first = group.first
         key = (first.case, first.outcome, first.reason, first.detail, group.count, group.operator_versions)
         alike.setdefault(key, []).append(group)
-    return [_Shared(found[0], tuple(group.first.backend for group in found)) for found in alike.values()]
+    return [_Shared(groups_[0], tuple(group.first.backend for group in groups_)) for groups_ in alike.values()]
 
 
 @dataclass(frozen=True)
@@ -192,8 +192,8 @@ class _Look:
 
 
 def _print_failures(console: Console, summary: Summary, shared: Sequence[_Shared], look: _Look) -> None:
-    for one in shared:
-        _print_failure(console, summary, one, look)
+    for failure in shared:
+        _print_failure(console, summary, failure, look)
         console.print()
 
 
@@ -223,20 +223,20 @@ def _print_figures(console: Console, summary: Summary, *, by_operator: bool) -> 
 def print_silences(console: Console, summary: Summary, backend: str, title: str) -> None:
     """Print what a backend does where the standard is silent; versions that do the same share a line."""
     # Invalid inputs have a figure of their own, refusal.
-    found = [t for t in summary.behaviours.chosen(backend) if t.silence != "invalid"]
-    if not found:
+    chosen = [t for t in summary.behaviours.chosen(backend) if t.silence != "invalid"]
+    if not chosen:
         return
     _heading(console, f"{title}, where the standard is silent")
-    rows = _silence_rows(t for t in found if t.established or not t.consistent)
+    rows = _silence_rows(t for t in chosen if t.established or not t.consistent)
     if rows:
         table = _table("operator", "silence", "taken")
-        for (operator, silence, told), taken in rows.items():
+        for (operator, silence, options), taken in rows.items():
             versions = ", ".join(split_version(t.operator_version)[1] for t in taken)
-            table.add_row(_cell(f"{operator} {versions}"), _cell(silence), _taken(taken[0], told))
+            table.add_row(_cell(f"{operator} {versions}"), _cell(silence), _taken(taken[0], options))
         console.print(table)
     for taken in rows.values():
         _print_difference(console, taken[0])
-    unknown = dict.fromkeys(printable(t.silence) for t in found if not t.established and t.consistent)
+    unknown = dict.fromkeys(printable(t.silence) for t in chosen if not t.established and t.consistent)
     if unknown:
         _line(console, Text(f"these cases cannot tell: {', '.join(unknown)}", "dim"))
     console.print()
@@ -325,8 +325,8 @@ def _overall(figures: Figures, declared: bool) -> Table:
     asked = counted(figures.judged + figures.unsupported, "valid case")
     table.add_row("  correctness", _share(figures.correctness), f"{figures.strict:,} of {judged}")
     if declared:
-        told = f"{figures.passed:,} of {judged}, under declared arithmetic"
-        table.add_row("    as declared", _share(figures.declared_correctness), told)
+        line = f"{figures.passed:,} of {judged}, under declared arithmetic"
+        table.add_row("    as declared", _share(figures.declared_correctness), line)
     table.add_row("  support", _share(figures.support), f"{figures.judged:,} of {asked}")
     put = counted(figures.put, "invalid input")
     table.add_row("  refusal", _share(figures.refusal), f"{figures.refused:,} of {put} refused")
@@ -335,8 +335,8 @@ def _overall(figures: Figures, declared: bool) -> Table:
 
 
 def _outcomes(figures: Figures) -> str:
-    found = [f"{count:,} {outcome}" for outcome, count in figures.outcomes.items()]
-    return ", ".join([*found, f"{figures.suspended:,} of them suspended"] if figures.suspended else found)
+    counts = [f"{count:,} {outcome}" for outcome, count in figures.outcomes.items()]
+    return ", ".join([*counts, f"{figures.suspended:,} of them suspended"] if figures.suspended else counts)
 
 
 def _by_operator(summary: Summary, backend: str) -> Table:
@@ -356,30 +356,30 @@ def _by_operator(summary: Summary, backend: str) -> Table:
 def _type_rows(tally: Tally, backend: str) -> list[tuple[str, list[str], Figures]]:
     """Return a row for each operator version and group of its types with equal figures."""
     alike: dict[tuple[object, ...], list[str]] = {}
-    found: dict[tuple[object, ...], Figures] = {}
+    figures_of: dict[tuple[object, ...], Figures] = {}
     for group, figures in tally.groups(backend):
         shares = (figures.correctness, figures.declared_correctness, figures.support, figures.refusal)
         key = (group.operator_version, *map(percent, shares))
         alike.setdefault(key, []).append(group.types)
-        found[key] = found[key] + figures if key in found else figures
+        figures_of[key] = figures_of[key] + figures if key in figures_of else figures
     order = list(tally.operator_versions(backend))
-    rows = [(str(key[0]), types, found[key]) for key, types in alike.items()]
+    rows = [(str(key[0]), types, figures_of[key]) for key, types in alike.items()]
     return sorted(rows, key=lambda row: order.index(row[0]))
 
 
-def _silence_rows(found: Iterable[ChosenOptions]) -> dict[tuple[str, str, str], list[ChosenOptions]]:
+def _silence_rows(chosen: Iterable[ChosenOptions]) -> dict[tuple[str, str, str], list[ChosenOptions]]:
     """Return operator, silence and options taken, with the operator versions that share them."""
     rows: dict[tuple[str, str, str], list[ChosenOptions]] = {}
-    for taken in found:
-        told = " or ".join(printable(e.option) for e in taken.established)
-        rows.setdefault((split_version(taken.operator_version)[0], taken.silence, told), []).append(taken)
+    for taken in chosen:
+        options = " or ".join(printable(e.option) for e in taken.established)
+        rows.setdefault((split_version(taken.operator_version)[0], taken.silence, options), []).append(taken)
     return rows
 
 
-def _taken(taken: ChosenOptions, told: str) -> Text:
+def _taken(taken: ChosenOptions, options: str) -> Text:
     if taken.consistent:
-        return Text(told)
-    return Text(f"{told}: differs by case" if told else "differs by case", "yellow")
+        return Text(options)
+    return Text(f"{options}: differs by case" if options else "differs by case", "yellow")
 
 
 def _print_difference(console: Console, taken: ChosenOptions) -> None:
@@ -389,22 +389,22 @@ def _print_difference(console: Console, taken: ChosenOptions) -> None:
     _line(
         console, Text(f"{printable(taken.operator_version)} {printable(taken.silence)} differs by case:"), copied=True
     )
-    for found in taken.established:
-        told = f"  {printable(found.option)} ({counted(found.cases, 'case')}), first {printable(found.first)}"
-        _line(console, Text(told), copied=True)
+    for evidence in taken.established:
+        line = f"  {printable(evidence.option)} ({counted(evidence.cases, 'case')}), first {printable(evidence.first)}"
+        _line(console, Text(line), copied=True)
     if len(taken.established) < 2:
-        told = f"  {printable(' or '.join(taken.broken.options))} in {printable(taken.broken.case)}"
-        _line(console, Text(told), copied=True)
+        line = f"  {printable(' or '.join(taken.broken.options))} in {printable(taken.broken.case)}"
+        _line(console, Text(line), copied=True)
 
 
 def _print_verdict(console: Console, summary: Summary) -> None:
     words, style = ending(summary)
     failures = f"{counted(summary.failures.count, 'failure')} of {counted(summary.failures.kinds, 'kind')} in "
-    told = (failures if summary.failures.count else "") + counted(summary.tally.figures().cases, "result")
+    line = (failures if summary.failures.count else "") + counted(summary.tally.figures().cases, "result")
     versions = {name for backend in summary.tally.backends for name in summary.tally.operator_versions(backend)}
-    told += f" of {counted(len(versions), 'operator version')}" if versions else ""
+    line += f" of {counted(len(versions), 'operator version')}" if versions else ""
     took = f" in {summary.seconds:,.1f} s" if summary.seconds is not None else ""
-    console.print(Text().append(words, f"bold {style}").append(f": {told}{took}"), soft_wrap=True)
+    console.print(Text().append(words, f"bold {style}").append(f": {line}{took}"), soft_wrap=True)
 
 
 def _print_problems(console: Console, summary: Summary, *, brief: bool) -> None:
@@ -415,15 +415,15 @@ def _print_problems(console: Console, summary: Summary, *, brief: bool) -> None:
     if len(problems) < len(summary.problems):
         console.print(Text(f"and {counted(len(summary.problems) - len(problems), 'more problem')}", "red"))
     if brief and len(suspensions) > 1:
-        told = f"suspended: {counted(suspensions.total(), 'result')}, for {len(suspensions)} reasons"
-        console.print(Text(told), soft_wrap=True)
+        line = f"suspended: {counted(suspensions.total(), 'result')}, for {len(suspensions)} reasons"
+        console.print(Text(line), soft_wrap=True)
     else:
         for reason, count in suspensions.items():
             _line(console, Text(f"suspended: {counted(count, 'result')}, {printable(reason)}"))
     for backend, refusal in summary.tally.refusals.items():
         if not summary.tally.figures(backend).judged and refusal:
-            told = f"{summary.backend(backend)} supports none of its cases; its message for the first one: "
-            _line(console, Text(told + printable(first_line(refusal)), "red"))
+            line = f"{summary.backend(backend)} supports none of its cases; its message for the first one: "
+            _line(console, Text(line + printable(first_line(refusal)), "red"))
 
 
 def _print_ending(console: Console, summary: Summary, detail: Detail) -> None:
@@ -498,8 +498,8 @@ def print_backends(console: Console, summary: Summary, *, by_operator: bool) -> 
     tally = summary.tally
     figures = {b: {(g.operator_version, g.types): f for g, f in tally.groups(b)} for b in tally.backends}
     twins: dict[str, str] = {}
-    for backend, found in figures.items():
-        twin = next((b for b in figures if found and figures[b] == found), backend)
+    for backend, by_operator_version in figures.items():
+        twin = next((b for b in figures if by_operator_version and figures[b] == by_operator_version), backend)
         if twin != backend:
             twins[backend] = twin
     backends = [backend for backend in tally.backends if backend not in twins]
@@ -508,8 +508,8 @@ def print_backends(console: Console, summary: Summary, *, by_operator: bool) -> 
         rows += _operator_rows(tally, {backend: figures[backend] for backend in backends})
     names = [summary.name(backend) for backend in backends]
     headers, gap = _layout(console.width, names, rows)
-    told = f"{len(tally.backends)} backends: {counted(tally.figures().cases, 'result')}"
-    console.print(Text(told, "bold"), soft_wrap=True)
+    heading = f"{len(tally.backends)} backends: {counted(tally.figures().cases, 'result')}"
+    console.print(Text(heading, "bold"), soft_wrap=True)
     numbers = dict(zip(backends, headers, strict=True)) if headers != names else {}
     for backend in tally.backends:
         number = f"{numbers.get(backend, ''):>{len(headers[-1])}}  " if numbers else ""
@@ -522,34 +522,34 @@ def print_backends(console: Console, summary: Summary, *, by_operator: bool) -> 
 
 
 def _figure_rows(summary: Summary, backends: Sequence[str]) -> Iterator[_ShareRow]:
-    whole = [summary.tally.figures(backend) for backend in backends]
-    yield _ShareRow("correctness", tuple(percent(figures.correctness) for figures in whole))
+    every = [summary.tally.figures(backend) for backend in backends]
+    yield _ShareRow("correctness", tuple(percent(figures.correctness) for figures in every))
     if summary.declared:
-        yield _ShareRow("  as declared", tuple(percent(figures.declared_correctness) for figures in whole))
-    yield _ShareRow("support", tuple(percent(figures.support) for figures in whole))
-    yield _ShareRow("refusal", tuple(percent(figures.refusal) for figures in whole))
+        yield _ShareRow("  as declared", tuple(percent(figures.declared_correctness) for figures in every))
+    yield _ShareRow("support", tuple(percent(figures.support) for figures in every))
+    yield _ShareRow("refusal", tuple(percent(figures.refusal) for figures in every))
 
 
-def _operator_rows(tally: Tally, found: Mapping[str, Mapping[tuple[str, str], Figures]]) -> Iterator[_ShareRow]:
+def _operator_rows(tally: Tally, by_backend: Mapping[str, Mapping[tuple[str, str], Figures]]) -> Iterator[_ShareRow]:
     yield _ShareRow("correct in", (), heading=True)
-    by_version = [tally.operator_versions(backend) for backend in found]
+    by_version = [tally.operator_versions(backend) for backend in by_backend]
     types: dict[str, dict[str, None]] = {}
-    for operator_version, name in (key for groups in found.values() for key in groups):
+    for operator_version, name in (key for groups in by_backend.values() for key in groups):
         types.setdefault(operator_version, {})[name] = None
     for operator_version in tally.operator_versions():
         cells = tuple(_share_of(versions.get(operator_version)) for versions in by_version)
         yield _ShareRow(printable(operator_version), cells)
-        yield from _by_type(operator_version, list(types[operator_version]), list(found.values()))
+        yield from _by_type(operator_version, list(types[operator_version]), list(by_backend.values()))
 
 
 def _by_type(
-    operator_version: str, names: Sequence[str], found: Sequence[Mapping[tuple[str, str], Figures]]
+    operator_version: str, names: Sequence[str], by_backend: Sequence[Mapping[tuple[str, str], Figures]]
 ) -> Iterator[_ShareRow]:
     """Yield a row for types in which some backend is not completely right; types with the same share are one row."""
     alike: dict[tuple[str | None, ...], list[str]] = {}
     for name in names:
-        figures = [groups.get((operator_version, name)) for groups in found]
-        if any(one is not None and one.correctness not in (None, 1) for one in figures):
+        figures = [groups.get((operator_version, name)) for groups in by_backend]
+        if any(figure is not None and figure.correctness not in (None, 1) for figure in figures):
             alike.setdefault(tuple(map(_share_of, figures)), []).append(printable(name))
     if alike and [len(types) for types in alike.values()] != [len(names)]:  # otherwise the row above shows it
         yield from (_ShareRow(f"  {' '.join(types)}", cells) for cells, types in alike.items())

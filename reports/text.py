@@ -31,7 +31,7 @@ def printable(text: str) -> str:
 
 def xml_text(text: str) -> str:
     """Return text in which characters that XML 1.0 cannot contain are escaped visibly."""
-    return _FORBIDDEN_IN_XML.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _FORBIDDEN_IN_XML.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def shell_quoted(text: str) -> str:
@@ -84,9 +84,9 @@ def deaths_told(deaths: Sequence[Mapping[str, Any]], untold: int = 0) -> list[st
     `untold`: how many there were beside those in `run.json`.
     """
     lines = []
-    for told in deaths[:_DEATHS]:
-        during = f" at {told.get('case')}, which passes in a process of its own" if told.get("case") else ""
-        lines.append(f"{told.get('backend')}: a worker process ended ({told.get('exit')}){during}")
+    for death in deaths[:_DEATHS]:
+        during = f" at {death.get('case')}, which passes in a process of its own" if death.get("case") else ""
+        lines.append(f"{death.get('backend')}: a worker process ended ({death.get('exit')}){during}")
     more = len(deaths) - len(lines) + untold
     return [*lines, f"and {counted(more, 'more worker process', 'more worker processes')}"] if more > 0 else lines
 

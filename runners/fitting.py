@@ -23,11 +23,11 @@ def misfit(name: str, package: str, error: BaseException, runner: Runner | None 
     That is a missing attribute, a missing module, or a call with another signature, in a line of the runner itself.
     `runner` is None if it could not even be made.
     """
-    place = _place(error)
-    if place is None or not _is_ours(error):
+    raised_at = _line_of(error)
+    if raised_at is None or not _is_ours(error):
         return None
     fits = f"; it supports {supported}" if (supported := _supported(package)) else ""
-    why = f"{type(error).__name__}: {error} ({place})"
+    why = f"{type(error).__name__}: {error} ({raised_at})"
     return (
         f"{name}: opconform's runner does not fit {package} {_release(package, runner)}: {why}{fits}. "
         "Use another release of the library or of opconform; no case failed because of this"
@@ -41,17 +41,17 @@ def _release(package: str, runner: Runner | None) -> str:
         return "of an unknown release"
 
 
-def _place(error: BaseException) -> str | None:
+def _line_of(error: BaseException) -> str | None:
     """Return `runners/backends/mnn.py:66` if a runner's own line raised the error; Python's own frames import it."""
-    frame, found = error.__traceback__, None
+    frame, last = error.__traceback__, None
     while frame is not None:
         file = Path(frame.tb_frame.f_code.co_filename)
         if not (file.name.startswith("<frozen importlib") or file.parent.name == "importlib"):
-            found = file, frame.tb_lineno
+            last = file, frame.tb_lineno
         frame = frame.tb_next
-    if found is None or found[0].parent != Path(__file__).with_name("backends"):
+    if last is None or last[0].parent != Path(__file__).with_name("backends"):
         return None
-    return f"runners/backends/{found[0].name}:{found[1]}"
+    return f"runners/backends/{last[0].name}:{last[1]}"
 
 
 def _is_ours(error: BaseException) -> bool:
@@ -69,5 +69,7 @@ def _supported(package: str) -> str | None:
         requirements = importlib.metadata.requires("opconform") or []
     except importlib.metadata.PackageNotFoundError:
         return None
-    stated = (one.partition(";")[0].strip() for one in requirements)
-    return next((one for one in stated if re.fullmatch(rf"{re.escape(package)}\s*[<>=!~].*", one)), None)
+    stated = (requirement.partition(";")[0].strip() for requirement in requirements)
+    return next(
+        (requirement for requirement in stated if re.fullmatch(rf"{re.escape(package)}\s*[<>=!~].*", requirement)), None
+    )

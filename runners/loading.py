@@ -28,13 +28,13 @@ def load(backend: str, target: str) -> Any:
     Raises OpconformError, beginning with `backend`, if there is none or if importing it fails.
     """
     module_name, _, path = target.partition(":")
-    found = guarded(backend, f"importing {module_name}", lambda: _module(backend, module_name))
+    loaded = guarded(backend, f"importing {module_name}", lambda: _module(backend, module_name))
     for name in path.split(".") if path else ():
-        if not hasattr(found, name):
-            near = did_you_mean(name, [n for n in dir(found) if not n.startswith("_")])
+        if not hasattr(loaded, name):
+            near = did_you_mean(name, [n for n in dir(loaded) if not n.startswith("_")])
             raise OpconformError(f"{backend}: {module_name} has no {path!r}{near}")
-        found = getattr(found, name)
-    return found
+        loaded = getattr(loaded, name)
+    return loaded
 
 
 def make(backend: str, target: str, *arguments: str) -> Any:
@@ -56,7 +56,7 @@ def guarded(backend: str, doing: str, call: Callable[[], Any]) -> Any:
         raise
     # A module that runs its main part on import may well exit.
     except (Exception, SystemExit) as error:
-        raise OpconformError(f"{backend}: {doing} failed: {_place(error)}{type(error).__name__}: {error}") from error
+        raise OpconformError(f"{backend}: {doing} failed: {_line_of(error)}{type(error).__name__}: {error}") from error
 
 
 def _module(backend: str, name: str) -> Any:
@@ -71,7 +71,7 @@ def _module(backend: str, name: str) -> Any:
         ) from error
 
 
-def _place(error: BaseException) -> str:
+def _line_of(error: BaseException) -> str:
     """Return `file:line: ` of the innermost frame of the user's code, or of the syntax error."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}: "

@@ -59,7 +59,7 @@ class KnownBackend:
 
     `standards` is empty for plug-ins, which only report them when opened. `install` is the command that installs a
     built-in one's library. `version` is the version of the library's or the plug-in's package, None if it is unknown
-    before it is opened. `found`: how it was found. `lacks` says what else is missing on this machine, None if nothing.
+    before it is opened. `origin`: how it was found. `lacks` says what else is missing on this machine, None if nothing.
     """
 
     name: str
@@ -68,7 +68,7 @@ class KnownBackend:
     installed: bool
     install: str | None = None
     version: str | None = None
-    found: Literal["built-in", "extra", "entry point", "environment"] = "built-in"
+    origin: Literal["built-in", "extra", "entry point", "environment"] = "built-in"
     lacks: str | None = None
 
 
@@ -218,7 +218,7 @@ def known_backends() -> list[KnownBackend]:
     """
     plug_ins = _plug_ins()
     packages = importlib.metadata.packages_distributions()
-    found = [
+    backends = [
         KnownBackend(
             name,
             built_in.standards,
@@ -234,12 +234,14 @@ def known_backends() -> list[KnownBackend]:
     for package, version in kept_environments():
         name = next((name for name, portable in PORTABLE.items() if portable.package == package), None)
         if name is not None:
-            told, standards, summary = f"{name}=={version}", PORTABLE[name].standards, _BUILT_INS[name].summary
-            found.append(KnownBackend(told, standards, summary, installed=True, version=version, found="environment"))
+            shown_name, standards, summary = f"{name}=={version}", PORTABLE[name].standards, _BUILT_INS[name].summary
+            backends.append(
+                KnownBackend(shown_name, standards, summary, installed=True, version=version, origin="environment")
+            )
     for name, entry in plug_ins.items():
         of = entry.dist.version if entry.dist else None
-        found.append(KnownBackend(name, (), _origin(entry), installed=True, version=of, found="entry point"))
-    return sorted(found, key=lambda known: known.name)
+        backends.append(KnownBackend(name, (), _origin(entry), installed=True, version=of, origin="entry point"))
+    return sorted(backends, key=lambda known: known.name)
 
 
 def _lacking(built_in: _BuiltIn, packages: Mapping[str, Sequence[str]]) -> str | None:
@@ -263,7 +265,7 @@ def _lacking(built_in: _BuiltIn, packages: Mapping[str, Sequence[str]]) -> str |
 
 def _version_of(distributions: Sequence[str]) -> str | None:
     """Return the version of the distribution that a module comes from; None without one, or if several differ."""
-    versions = {importlib.metadata.version(one) for one in distributions}
+    versions = {importlib.metadata.version(distribution) for distribution in distributions}
     return versions.pop() if len(versions) == 1 else None
 
 
@@ -354,16 +356,16 @@ def _unknown(name: str, known: list[str]) -> str:
 
 
 def _plug_ins() -> dict[str, importlib.metadata.EntryPoint]:
-    found: dict[str, importlib.metadata.EntryPoint] = {}
+    plug_ins: dict[str, importlib.metadata.EntryPoint] = {}
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
         # The same distribution may be found twice, for example an editable one.
-        if entry.name in _BUILT_INS or (entry.name in found and found[entry.name].value != entry.value):
-            other = f"one from {_origin(found[entry.name])}" if entry.name in found else "the built-in one"
+        if entry.name in _BUILT_INS or (entry.name in plug_ins and plug_ins[entry.name].value != entry.value):
+            other = f"one from {_origin(plug_ins[entry.name])}" if entry.name in plug_ins else "the built-in one"
             raise OpconformError(
                 f"two backends are called {entry.name!r}: {other} and one from {_origin(entry)}; remove one"
             )
-        found[entry.name] = entry
-    return found
+        plug_ins[entry.name] = entry
+    return plug_ins
 
 
 def _origin(entry: importlib.metadata.EntryPoint) -> str:

@@ -54,32 +54,32 @@ class _Checks:
                 self.unknown((section, name), f"{self.theirs.operator} has no {section[:-1]}", name, their_names)
             if own is not None and own not in our_names:
                 self.unknown((section, name), f"this version has no {section[:-1]}", own, our_names, key=False)
-        found = {port.name: named.get(port.name, port.name if port.name in our_names else None) for port in theirs}
+        pairs = {port.name: named.get(port.name, port.name if port.name in our_names else None) for port in theirs}
         for port in theirs:
-            if port.option == "single" and found[port.name] is None and port.name not in named:
+            if port.option == "single" and pairs[port.name] is None and port.name not in named:
                 self.missing(section, f"{section[:-1]} {port.name}")
-        for name in set(our_names) - {*found.values()} if section == "outputs" else ():
+        for name in set(our_names) - {*pairs.values()} if section == "outputs" else ():
             self.problems.add(
                 (*self.path, section), f"no output of {self.theirs.operator} is bound to {name!r}", key=True
             )
-        return found
+        return pairs
 
     def attributes(self, named: Mapping[str, BoundAttributeText]) -> dict[str, BoundAttribute]:
         known = self.ours.signature
         names = [attribute.name for attribute in self.theirs.signature.attributes]
-        for name, one in named.items():
+        for name, bound in named.items():
             if name not in names:
                 self.unknown(("attributes", name), f"{self.theirs.operator} has no attribute", name, names)
-            if one.source is not None and known.attribute(one.source) is None:
+            if bound.source is not None and known.attribute(bound.source) is None:
                 ours = [attribute.name for attribute in known.attributes]
-                self.unknown(("attributes", name), "this version has no attribute", one.source, ours, key=False)
-        stated = {one.attribute for one in self.theirs.types_from.values()}
+                self.unknown(("attributes", name), "this version has no attribute", bound.source, ours, key=False)
+        stated = {bound.attribute for bound in self.theirs.types_from.values()}
         for attribute in self.theirs.signature.attributes:
             if attribute.name not in named and attribute.name not in stated | self.theirs.unused.keys():
                 self.missing("attributes", f"attribute {attribute.name}")
         return {
-            name: BoundAttribute(one.source, one.value if one.source is None else one.absent, one.words)
-            for name, one in named.items()
+            name: BoundAttribute(bound.source, bound.value if bound.source is None else bound.absent, bound.words)
+            for name, bound in named.items()
         }
 
     def clauses(self, named: Mapping[str, str | None]) -> None:
@@ -90,17 +90,17 @@ class _Checks:
                 self.unknown(("clauses", name), "this version has no clause", own, sorted(self.ours.clauses), key=False)
 
     def silences(self, named: Mapping[str, str]) -> None:
-        for name, told in named.items():
+        for name, answer_name in named.items():
             options = self.theirs.options.get(name)
             if options is None:
                 self.unknown(("silences", name), f"{self.theirs.operator} has no silence", name, self.theirs.options)
                 continue
-            own = self.ours.silences.get(told.removeprefix(OURS)) if told.startswith(OURS) else None
-            if told.startswith(OURS) and own is None:
+            own = self.ours.silences.get(answer_name.removeprefix(OURS)) if answer_name.startswith(OURS) else None
+            if answer_name.startswith(OURS) and own is None:
                 known = [OURS + id_ for id_ in self.ours.silences]
-                self.unknown(("silences", name), "this version has no silence", told, known, key=False)
-            for option in (told,) if own is None else own.options:
-                if option not in options and not (own is None and told.startswith(OURS)):
+                self.unknown(("silences", name), "this version has no silence", answer_name, known, key=False)
+            for option in (answer_name,) if own is None else own.options:
+                if option not in options and not (own is None and answer_name.startswith(OURS)):
                     self.unknown(("silences", name), f"the silence {name} has no option", option, options, key=False)
         for name in self.theirs.options.keys() - named.keys():
             self.missing("silences", f"silence {name}")

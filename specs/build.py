@@ -71,10 +71,10 @@ def build(
     problems = Problems(document)
     if text.domain and not text.operator.startswith("onnx/"):
         problems.add(("domain",), "only ONNX has domains", key=True)
-    found = signatures(text, problems)
+    by_version = signatures(text, problems)
     problems.raise_any()
     words = vocabulary_of(text, vocabulary)
-    bare = Names(found)
+    bare = Names(by_version)
     document = fitting(document, text, bare, words)
     if document.origins:
         text, problems = parsed(SpecText, document), Problems(document)
@@ -84,7 +84,7 @@ def build(
     problems.raise_any()
     spec = _Builder(context, formula).spec(document)
     problems.raise_any()
-    check_reach(context, {version: one.edges for version, one in spec.versions.items()})
+    check_reach(context, {version: version_spec.edges for version, version_spec in spec.versions.items()})
     problems.raise_any()
     return spec
 
@@ -93,16 +93,16 @@ def fitted(document: Document, families: Families) -> Document:
     """Return a spec file merged with the fitting entries of the families that it uses. Raises SpecErrors."""
     document = merged(document, families)
     text, problems = parsed(SpecText, document), Problems(document)
-    found = signatures(text, problems)
+    by_version = signatures(text, problems)
     problems.raise_any()
-    return fitting(document, text, Names(found), None)
+    return fitting(document, text, Names(by_version), None)
 
 
 def _context(text: SpecText, bare: Names, words: Vocabulary | None, problems: Problems) -> Context:
     declared = dict(parameters(text.parameters, problems))
     for port, alternatives in text.operands.items():
-        if any(one.draw for one in alternatives):
-            paths = ((("operands", port, *at), one) for at, one in alternative(alternatives))
+        if any(operand.draw for operand in alternatives):
+            paths = ((("operands", port, *at), operand) for at, operand in alternative(alternatives))
             declared.setdefault(port, drawn(port, paths, problems))
     bound, used = shape_symbols(text, bare.inputs)
     bundles = frozenset(name for name, parameter in declared.items() if parameter.is_bundle)
@@ -147,20 +147,20 @@ class _Builder:
 
     def versions(self) -> dict[Version, VersionSpec]:
         """Return the file's content for each version; equal parts of versions share one object."""
-        found: dict[Version, VersionSpec] = {}
+        specs: dict[Version, VersionSpec] = {}
         for version in self.signatures:
-            one, before = self.version(version), next(reversed(found.values()), None)
+            spec, before = self.version(version), next(reversed(specs.values()), None)
             if before is not None:
-                one = replace(
-                    one,
-                    clauses=_shared(one.clauses, before.clauses),
-                    silences=_shared(one.silences, before.silences),
-                    parameters=_shared(one.parameters, before.parameters),
-                    edges=_shared(one.edges, before.edges),
-                    operands=_shared(one.operands, before.operands),
+                spec = replace(
+                    spec,
+                    clauses=_shared(spec.clauses, before.clauses),
+                    silences=_shared(spec.silences, before.silences),
+                    parameters=_shared(spec.parameters, before.parameters),
+                    edges=_shared(spec.edges, before.edges),
+                    operands=_shared(spec.operands, before.operands),
                 )
-            found[version] = one
-        return found
+            specs[version] = spec
+        return specs
 
     def version(self, version: Version) -> VersionSpec:
         signature = self.signatures[version]
@@ -189,23 +189,23 @@ class _Builder:
             self.binding(version, frozenset(clauses), silences),
         )
 
-    def applies(self, one: Spanned, version: Version) -> bool:
-        return Span.of(one).covers(version, self.names)
+    def applies(self, part: Spanned, version: Version) -> bool:
+        return Span.of(part).covers(version, self.names)
 
     def operand(self, port: str, version: Version) -> Operand:
         shape, domain = self.text.shapes.get(port), self.text.domains.get(port)
-        found = [one for one in self.text.operands.get(port, ()) if self.applies(one, version)]
-        if len(found) > 1:
+        applicable = [operand for operand in self.text.operands.get(port, ()) if self.applies(operand, version)]
+        if len(applicable) > 1:
             self.context.problems.add(("operands", port), f"two operands {port!r} apply to version {version}", key=True)
-        one = found[0] if found else _NOTHING
-        shape, domain = one.shape if one.shape is not None else shape, one.domain or domain
+        operand = applicable[0] if applicable else _NOTHING
+        shape, domain = operand.shape if operand.shape is not None else shape, operand.domain or domain
         return Operand(
             port,
             None if shape is None else self.shape(shape),
             tuple(v for v in self.context.levels[version].get(port, {}).values() if isinstance(v, Recipe)),
             recipe(domain) if domain else None,
-            recipe(one.fill) if one.fill else None,
-            {key: settled(value, words=False) for key, value in (one.model_extra or {}).items()},
+            recipe(operand.fill) if operand.fill else None,
+            {key: settled(value, words=False) for key, value in (operand.model_extra or {}).items()},
         )
 
     def shape(self, shape: Any) -> tuple[int | str, ...] | Recipe:
@@ -214,13 +214,13 @@ class _Builder:
         return (f"{shape}...",) if shape == "d" or shape in self.context.bound else recipe(shape)
 
     def types_from(self, version: Version) -> dict[str, TypeSource]:
-        found = {}
+        sources = {}
         for name, alternatives in self.text.types_from.items():
             letter = letter_of(self.names, name, version)
-            for one in alternatives:
-                if letter and self.applies(one, version) and self.signatures[version].attribute(one.attribute):
-                    found[letter] = TypeSource(one.attribute, one.absent, one.names)
-        return found
+            for source in alternatives:
+                if letter and self.applies(source, version) and self.signatures[version].attribute(source.attribute):
+                    sources[letter] = TypeSource(source.attribute, source.absent, source.names)
+        return sources
 
     def precision(self) -> dict[str, Mapping[str, float]]:
         budgets = {name: b if isinstance(b, dict) else {"": b} for name, b in self.text.precision.items()}
@@ -231,11 +231,11 @@ class _Builder:
 
     def unused(self, version: Version) -> dict[str, str]:
         signature = self.signatures[version]
-        entries = ((name, one) for name, one in self.text.unused.items() if self.applies(one, version))
-        return {name: one.reason for name, one in entries if signature.attribute(name) or signature.input(name)}
+        entries = ((name, entry) for name, entry in self.text.unused.items() if self.applies(entry, version))
+        return {name: entry.reason for name, entry in entries if signature.attribute(name) or signature.input(name)}
 
     def binding(self, version: Version, clauses: frozenset[str], silences: Mapping[str, Silence]) -> Binding | None:
-        places = [(("as", *at), one) for at, one in alternative(self.text.bindings) if self.applies(one, version)]
+        places = [(("as", *at), entry) for at, entry in alternative(self.text.bindings) if self.applies(entry, version)]
         if len(places) > 1:
             self.context.problems.add(("as",), f"two bindings apply to version {version}", key=True)
         if not places or self.formula is None:
@@ -253,27 +253,27 @@ class _Builder:
         return bound(Ours(signature, clauses, silences), text, path, target, problems)
 
     def strength(self, version: Version, levels: _Levels) -> dict[int, tuple[tuple[str, ...], ...]]:
-        found = {}
+        strengths = {}
         for number, groups in self.text.strength.items():
             here = (dict.fromkeys(self.names.canonical(name, version) for name in group) for group in groups)
             kept = tuple(tuple(name for name in group if name in levels) for group in here)
             if large := tuple(group for group in kept if len(group) >= number):
-                found[number] = large
-        return found
+                strengths[number] = large
+        return strengths
 
     def source(self, own: str | None, version: Version) -> str:
         return (own or self.text.source).replace("{version}", str(version))
 
     def clauses(self, version: Version) -> dict[str, Clause]:
-        found = {}
+        clauses_by_id = {}
         for id_, text in self.text.clauses.items():
             if self.applies(text, version):
                 when = None if text.when == "edges" else self.conditions(text.when or {}, version)
                 source = self.source(text.source, version)
-                found[id_] = Clause(
+                clauses_by_id[id_] = Clause(
                     id_, text.text, source, text.status, when, text.upstream, tuple(text.disputes), tuple(text.excludes)
                 )
-        return found
+        return clauses_by_id
 
     def silences(self, version: Version) -> dict[str, Silence]:
         return {
@@ -283,15 +283,15 @@ class _Builder:
         }
 
     def conditions(self, when: Any, version: Version) -> dict[str, Condition]:
-        found: dict[str, Condition] = {}
+        by_name: dict[str, Condition] = {}
         for name, raw in when.items():
             negated, values = conditions(raw)
-            contents = tuple(value for one in values for value in self.contents(name, one))
+            contents = tuple(value for entry in values for value in self.contents(name, entry))
             if len(contents) == 1 and isinstance(contents[0], Mapping):  # a bundle's settings
-                found |= {inner: Condition((value,)) for inner, value in contents[0].items()}
+                by_name |= {inner: Condition((value,)) for inner, value in contents[0].items()}
             else:
-                found[self.names.canonical(name, version)] = Condition(contents, negated)
-        return found
+                by_name[self.names.canonical(name, version)] = Condition(contents, negated)
+        return by_name
 
     def contents(self, name: str, raw: Any) -> tuple[Value, ...]:
         if self.names.is_type(name):
@@ -304,15 +304,17 @@ class _Builder:
         return (settled(literal_of(raw)[1], words=False),)
 
     def parameters(self, version: Version) -> dict[str, Mapping[str, Value]]:
-        found: dict[str, Mapping[str, Value]] = {}
+        parameters: dict[str, Mapping[str, Value]] = {}
         for name, levels in self.context.levels[version].items():
             key = self.names.canonical(name, version)
-            both = found.get(key, levels)  # two ports may share a letter in this version: take the types that both list
+            both = parameters.get(
+                key, levels
+            )  # two ports may share a letter in this version: take the types that both list
             if levels and (kept := {level: value for level, value in both.items() if level in levels}):
-                found[key] = kept
+                parameters[key] = kept
                 if not self.names.roles(name).isdisjoint(("attribute", "bundle", "own")):
-                    found[key] = {level: self.typed(name, level, value, version) for level, value in kept.items()}
-        return found
+                    parameters[key] = {level: self.typed(name, level, value, version) for level, value in kept.items()}
+        return parameters
 
     def typed(self, name: str, level: str, value: Value, version: Version) -> Value:
         try:
@@ -328,18 +330,18 @@ class _Builder:
 
     def row(self, row: Mapping[str, Any], version: Version, levels: _Levels) -> dict[str, tuple[str, ...]] | None:
         """Return the levels that a row names, by parameter; None if it can never hold in the version."""
-        found: dict[str, tuple[str, ...]] = {}
+        chosen: dict[str, tuple[str, ...]] = {}
         for name, raw in row.items():
             key = self.names.canonical(name, version)
             if key not in levels:
                 return None
             negated, values = conditions(raw)
             named = {level for value in values for level in self.level_names(name, value)}
-            here = found.get(key, tuple(levels[key]))
-            found[key] = tuple(level for level in here if (level in named) != negated)
-            if not found[key]:
+            here = chosen.get(key, tuple(levels[key]))
+            chosen[key] = tuple(level for level in here if (level in named) != negated)
+            if not chosen[key]:
                 return None
-        return found
+        return chosen
 
     def level_names(self, name: str, value: Any) -> tuple[str, ...]:
         return expand(value) if self.names.is_type(name) else (text_of(literal_of(value)[1]),)
@@ -355,7 +357,7 @@ class _Builder:
 
 def _shared(now: Mapping[str, _T], before: Mapping[str, _T]) -> dict[str, _T]:
     """Return entries that reuse equal objects of `before`; compared by text, since 1 == 1.0."""
-    return {k: before[k] if k in before and repr(before[k]) == repr(one) else one for k, one in now.items()}
+    return {k: before[k] if k in before and repr(before[k]) == repr(entry) else entry for k, entry in now.items()}
 
 
 def _without_attribute(
@@ -374,6 +376,6 @@ def _without_attribute(
             )
         for usual in levels.get(source.absent, {source.absent: None}):
             more = {source.absent: (usual,)} if source.absent in levels else {}
-            found = {**row, **more, letter: tuple(t for t in levels.get(letter, {}) if t != usual)}
-            if all(found.values()):
-                yield found
+            types = {**row, **more, letter: tuple(t for t in levels.get(letter, {}) if t != usual)}
+            if all(types.values()):
+                yield types

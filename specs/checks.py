@@ -76,17 +76,17 @@ def vocabulary_of(text: SpecText, vocabulary: Mapping[str, Vocabulary] | None) -
 
     None if the family is not known.
     """
-    found = vocabulary.get(text.family.partition(".")[0]) if vocabulary is not None else None
-    for name in sorted({one.by.partition(".")[0] for one in text.bindings if one.by}):
+    words = vocabulary.get(text.family.partition(".")[0]) if vocabulary is not None else None
+    for name in sorted({binding.by.partition(".")[0] for binding in text.bindings if binding.by}):
         other = vocabulary.get(name) if vocabulary is not None else None
-        if found is not None and other is not None:
-            found = replace(
-                found,
-                fills=found.fills | other.fills,
-                shapes=(found.shapes or frozenset()) | (other.shapes or frozenset()),
-                draws=(found.draws or frozenset()) | (other.draws or frozenset()),
+        if words is not None and other is not None:
+            words = replace(
+                words,
+                fills=words.fills | other.fills,
+                shapes=(words.shapes or frozenset()) | (other.shapes or frozenset()),
+                draws=(words.draws or frozenset()) | (other.draws or frozenset()),
             )
-    return found
+    return words
 
 
 def shape_symbols(text: SpecText, inputs: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
@@ -97,7 +97,7 @@ def shape_symbols(text: SpecText, inputs: Iterable[str]) -> tuple[frozenset[str]
         if isinstance(value, dict):
             bound |= {str(key) for key in value}
     used: set[str] = set()
-    operands = (one.shape for alternatives in text.operands.values() for one in alternatives)
+    operands = (operand.shape for alternatives in text.operands.values() for operand in alternatives)
     for shape in (*text.shapes.values(), *operands):
         for dim in shape if isinstance(shape, list) else ():
             if isinstance(dim, str) and expressions.is_expression(dim):
@@ -129,7 +129,7 @@ def levels_written(parameter: ParameterText) -> frozenset[str] | None:
     levels = parameter.levels
     if isinstance(levels, dict):
         return frozenset(map(str, levels))
-    return None if levels == "all" else frozenset(text_of(literal_of(one.value)[1]) for one in levels)
+    return None if levels == "all" else frozenset(text_of(literal_of(level.value)[1]) for level in levels)
 
 
 def _check_family(text: SpecText, vocabulary: Mapping[str, Vocabulary] | None, problems: Problems) -> None:
@@ -155,11 +155,11 @@ def _check_spans(context: Context) -> None:
     text = context.text
     spanned: list[tuple[Keys, Span]] = []
     for section in ("unused", "clauses", "silences", "edges"):
-        spanned += [((section, id_), Span.of(one)) for id_, one in getattr(text, section).items()]
-    spanned += [(("as", *at), Span.of(one)) for at, one in alternative(text.bindings)]
+        spanned += [((section, id_), Span.of(entry)) for id_, entry in getattr(text, section).items()]
+    spanned += [(("as", *at), Span.of(entry)) for at, entry in alternative(text.bindings)]
     for section, entries in (("operands", text.operands), ("types-from", text.types_from)):
         for name, alternatives in entries.items():
-            spanned += [((section, name, *at), Span.of(one)) for at, one in alternative(alternatives)]
+            spanned += [((section, name, *at), Span.of(entry)) for at, entry in alternative(alternatives)]
     for parameter in context.parameters.values():
         spanned.append((parameter.path, parameter.span))
         spanned += [(_holder(level), level.span) for level in parameter.levels]
@@ -171,8 +171,8 @@ def _check_spans(context: Context) -> None:
 def alternative(alternatives: Iterable[Any]) -> Iterable[tuple[Keys, Any]]:
     """Yield the entries of a list, or a single entry written without one, each with the rest of its path."""
     listed = list(alternatives)
-    for index, one in enumerate(listed):
-        yield (index,) if len(listed) > 1 else (), one
+    for index, entry in enumerate(listed):
+        yield (index,) if len(listed) > 1 else (), entry
 
 
 def _check_span(context: Context, path: Keys, span: Span) -> None:
@@ -275,7 +275,7 @@ def _check_operands(context: Context) -> None:
     for name, alternatives in text.operands.items():
         for at, operand in alternative(alternatives):
             _check_operand(context, name, operand, ("operands", name, *at))
-        if any(one.draw for one in alternatives) and name in text.parameters:
+        if any(entry.draw for entry in alternatives) and name in text.parameters:
             message = f"the levels of {name} are its draws: write {{draw: recipe}} among the levels of the parameter"
             context.problems.add(("parameters", name), message, key=True)
 
@@ -306,11 +306,11 @@ def _check_shape(context: Context, shape: Sequence[int | str] | str, path: Keys)
     if isinstance(shape, str):
         if shape == "d" or shape in context.bound:
             return
-        found = check_recipe(context, "shape", shape, path)
-        if found is not None and found.name == SAME:
+        checked = check_recipe(context, "shape", shape, path)
+        if checked is not None and checked.name == SAME:
             inputs = context.names.inputs
-            if len(found.arguments) != 1 or found.arguments[0] not in inputs:
-                context.problems.unknown(path, f"{shape!r}: read same(x), x an input", found.arguments, inputs)
+            if len(checked.arguments) != 1 or checked.arguments[0] not in inputs:
+                context.problems.unknown(path, f"{shape!r}: read same(x), x an input", checked.arguments, inputs)
         return
     for index, dim in enumerate(shape):
         if isinstance(dim, str):
@@ -375,7 +375,7 @@ def _graph_mistakes(graph: Any) -> Iterator[str]:
     """Yield which operators of a body, an onnx.GraphProto, do not exist, and which of its outputs nothing makes."""
     import onnx.defs  # noqa: PLC0415 - see above
 
-    made = {one.name for one in (*graph.input, *graph.initializer)}
+    made = {value.name for value in (*graph.input, *graph.initializer)}
     for node in graph.node:
         made |= set(node.output)
         if not onnx.defs.has(node.op_type, node.domain):
@@ -396,17 +396,17 @@ def _check_parameter(context: Context, parameter: Parameter) -> None:
     if parameter.everything and not is_type:
         problems.add(parameter.path, f"`all` is for type letters; {name} needs a list or a mapping of levels")
         return
-    whole = True
+    valid = True
     for level in parameter.levels:
         if name in context.names.bundles and isinstance(level.value, dict):
             _check_members(context, level.value, level.path)
         if is_type:
-            whole &= _check_type_level(context, level)
+            valid &= _check_type_level(context, level)
         elif isinstance(level.value, Recipe):
             check_draw(context, name, level.value, level.path)
         else:
             check_value(context, name, _raw(problems, level), level.path)
-    if whole and not problems.found and not context.is_shared(*parameter.path[:2]):
+    if valid and not problems.errors and not context.is_shared(*parameter.path[:2]):
         _check_levels_reached(context, parameter)
 
 
@@ -462,8 +462,8 @@ def _check_row_level(context: Context, name: str, value: Any, path: Keys) -> Non
     levels = [level.name for level in context.parameters[name].levels]
     if context.names.is_type(name):
         if check_type(context, value, path) and value not in GROUPS:
-            found = {level for by_name in context.levels.values() for level in by_name[name]}
-            if found.isdisjoint(expand(value)):
+            types = {level for by_name in context.levels.values() for level in by_name[name]}
+            if types.isdisjoint(expand(value)):
                 context.problems.add(path, f"{value} is a type of {name} in no version")
         return
     _, plain = literal_of(value)

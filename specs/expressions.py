@@ -52,22 +52,22 @@ def numbers(parts: Iterable[Number | str], symbols: Symbols) -> list[Number]:
     A symbol is an integer, or, if it is spliced or indexed, a list of integers. `d0` means `d[0]`; `x.d` and `x.r` are
     the dimensions and the rank of operand x. Raises ExpressionError.
     """
-    found: list[Number] = []
+    values: list[Number] = []
     for part in parts:
-        found += [part] if not isinstance(part, str) else _part(part, symbols)
-        if len(found) > LONGEST_LIST:
+        values += [part] if not isinstance(part, str) else _part(part, symbols)
+        if len(values) > LONGEST_LIST:
             raise ExpressionError(f"a list of more than {LONGEST_LIST} numbers")
-    return found
+    return values
 
 
 def recipe(text: str) -> Recipe:
     """Parse a function with its arguments, `fits(T2)`: words with dashes, between commas. Raises ExpressionError."""
-    found = _RECIPE.fullmatch(text)
-    if not found:
+    match = _RECIPE.fullmatch(text)
+    if not match:
         raise ExpressionError(
             f"{text!r} names no function: write it as in ramp, overlap(0.5) or 'moments(mean, scale)'"
         )
-    return Recipe(found[1], tuple(map(str.strip, _COMMA.split(found[2]))) if found[2] else ())
+    return Recipe(match[1], tuple(map(str.strip, _COMMA.split(match[2]))) if match[2] else ())
 
 
 @functools.lru_cache(maxsize=4096)
@@ -91,9 +91,9 @@ def is_expression(text: str) -> bool:
 def _names(text: str) -> frozenset[str]:
     tree = _parse(text)
     inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    found = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in inner}
-    found = {"d" if _DIMENSION.fullmatch(name) else name for name in found}
-    return frozenset(found | {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)})
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in inner}
+    names = {"d" if _DIMENSION.fullmatch(name) else name for name in names}
+    return frozenset(names | {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)})
 
 
 def _part(text: str, symbols: Symbols) -> list[Number]:
@@ -104,9 +104,9 @@ def _part(text: str, symbols: Symbols) -> list[Number]:
         return list(value)
     kind, (left, right) = _sides(text)
     if kind == "x":
-        return [number(left, symbols)] * _whole(right, symbols, least=0)
+        return [number(left, symbols)] * _integer(right, symbols, least=0)
     if kind == "..":
-        start, stop = _whole(left, symbols), _whole(right, symbols)
+        start, stop = _integer(left, symbols), _integer(right, symbols)
         if stop - start > LONGEST_LIST:
             raise ExpressionError(f"{text!r} is longer than {LONGEST_LIST} numbers")
         return list(range(start, stop + 1))
@@ -123,7 +123,7 @@ def _sides(text: str) -> tuple[str, tuple[str, str]]:
     return (dots, (left, right)) if dots else ("", (text, ""))
 
 
-def _whole(text: str, symbols: Symbols, least: int | None = None) -> int:
+def _integer(text: str, symbols: Symbols, least: int | None = None) -> int:
     value = number(text, symbols)
     if not isinstance(value, int):
         raise ExpressionError(f"{text!r} is {value}, where a whole number is needed")
@@ -168,9 +168,9 @@ def _evaluate(node: ast.expr, text: str, symbols: Symbols) -> Number:
         case ast.Constant(value=int() | float() as value):
             return value
         case ast.Name() | ast.Attribute() | ast.Subscript():
-            found = _listed(node, text, symbols)
-            if isinstance(found, (int, float)):
-                return found
+            listed = _listed(node, text, symbols)
+            if isinstance(listed, (int, float)):
+                return listed
             written = ast.unparse(node)
             raise ExpressionError(f"{text!r}: {written} is a list; write {written}... to splice it")
         case ast.UnaryOp(operand=operand):
@@ -200,17 +200,17 @@ def _listed(node: ast.expr, text: str, symbols: Symbols) -> Number | Sequence[in
 
 
 def _items(node: ast.expr, text: str, symbols: Symbols) -> Sequence[int]:
-    found = _symbol(ast.unparse(node), text, symbols)
-    if isinstance(found, int):
+    items = _symbol(ast.unparse(node), text, symbols)
+    if isinstance(items, int):
         raise ExpressionError(f"{text!r}: {ast.unparse(node)} is a number, which has no items")
-    return found
+    return items
 
 
 def _index(node: ast.expr, text: str, symbols: Symbols) -> int:
-    found = _evaluate(node, text, symbols)
-    if not isinstance(found, int):
-        raise ExpressionError(f"{text!r}: {found} is no index")
-    return found
+    value = _evaluate(node, text, symbols)
+    if not isinstance(value, int):
+        raise ExpressionError(f"{text!r}: {value} is no index")
+    return value
 
 
 def _symbol(name: str, text: str, symbols: Symbols) -> int | Sequence[int]:

@@ -27,7 +27,7 @@ SECTIONS = (
 """The sections that a family can have besides `arguments`, in the order of a spec file."""
 _LISTS = frozenset({"same", "exclude"})
 _READ = frozenset({"attribute", "input"})
-_WHOLE = re.compile(r"\$([a-z][a-z0-9-]*)")
+_ARGUMENT = re.compile(r"\$([a-z][a-z0-9-]*)")
 _PART = re.compile(r"\$\{([a-z][a-z0-9-]*)\}")
 
 _T = TypeVar("_T")
@@ -60,7 +60,10 @@ def merged(document: Document, families: Families) -> Document:
     if not isinstance(document.value, dict) or "uses" not in document.value:
         return document
     problems = Problems(document)
-    value = {key: dict(one) if isinstance(one, dict) else one for key, one in document.value.items()}
+    value = {
+        key: dict(section_value) if isinstance(section_value, dict) else section_value
+        for key, section_value in document.value.items()
+    }
     origins: dict[Keys, tuple[Document, Keys]] = {}
     givers: dict[Keys, str] = {}
     digest = hashlib.sha256(document.digest.encode())
@@ -82,16 +85,16 @@ def merged(document: Document, families: Families) -> Document:
                 origins[section, len(own) - 1] = (family, (section, key))
                 continue
             written = _substituted(key, arguments, family, (section, key), problems)
-            place: Keys = (section, written)
-            if place in givers:
-                both = f"{givers[place]} and {name} both define {section}.{written}"
+            path_given: Keys = (section, written)
+            if path_given in givers:
+                both = f"{givers[path_given]} and {name} both define {section}.{written}"
                 problems.add(path, f"{both}: write the entry here, or `{written}: {REMOVED}`")
             elif written not in value.setdefault(section, {}):
                 value[section][written] = entry
-                origins[place] = (family, (section, key))
-                givers[place] = name
+                origins[path_given] = (family, (section, key))
+                givers[path_given] = name
             elif value[section][written] == REMOVED:
-                givers[place] = name
+                givers[path_given] = name
     _remove(value, givers, problems)
     problems.raise_any()
     return Document(document.file, value, digest.hexdigest(), document.text, origins)
@@ -149,12 +152,12 @@ def _substituted(value: Any, arguments: Mapping[str, Any], family: Document, pat
     if isinstance(value, str):
         if "$" not in value:
             return value
-        whole = _WHOLE.fullmatch(value)
-        names = [whole[1]] if whole else _PART.findall(value)
+        match = _ARGUMENT.fullmatch(value)
+        names = [match[1]] if match else _PART.findall(value)
         if unknown := [name for name in names if name not in arguments]:
             hint = did_you_mean(unknown[0], arguments) or f"; there are {', '.join(arguments) or 'none'}"
             raise SpecErrors([family.error(path, f"no argument is called {unknown[0]!r}{hint}")])
-        return arguments[whole[1]] if whole else _PART.sub(lambda m: str(arguments[m[1]]), value)
+        return arguments[match[1]] if match else _PART.sub(lambda m: str(arguments[m[1]]), value)
     if isinstance(value, list):
         return [_substituted(v, arguments, family, (*path, i), problems) for i, v in enumerate(value)]
     if isinstance(value, dict):
@@ -253,7 +256,7 @@ class _Fit:
             for section in ("shapes", "domains", "operands")
         }
         kept["parameters"] = self.kept("parameters", text.parameters, lambda n, p: self.has(n) or _is_bundle(p))
-        drawn = {n for n, one in kept["operands"].items() if any(o.draw for o in one)}
+        drawn = {n for n, entry in kept["operands"].items() if any(o.draw for o in entry)}
         self.known |= kept["parameters"].keys() | drawn
         self.levels = {name: levels_written(raw) for name, raw in kept["parameters"].items()}
         edges = self.kept("edges", text.edges, lambda _, e: all(map(self.has, (*e.settings, *(e.mended or ())))))
@@ -267,7 +270,7 @@ class _Fit:
         origins = {path: origin for path, origin in self.document.origins.items() if path[0] not in _LISTS}
         for section, entries in kept.items():
             if section in value:
-                value[section] = {key: one for key, one in value[section].items() if key in entries}
+                value[section] = {key: entry for key, entry in value[section].items() if key in entries}
         for id_, edge in kept["edges"].items():
             if self.is_shared("edges", id_):
                 value["edges"][id_] = {**value["edges"][id_], "tests": [t for t in edge.tests if t in ids]}
@@ -276,7 +279,7 @@ class _Fit:
                 named = groups if groups and isinstance(groups[0], list) else [groups]
                 value["strength"] = {**value["strength"], number: [[x for x in g if x in self.known] for g in named]}
         for section in _LISTS & value.keys():
-            rows = [(i, row) for i, one in enumerate(value[section]) if (row := self.row((section, i), one))]
+            rows = [(i, row) for i, entry in enumerate(value[section]) if (row := self.row((section, i), entry))]
             value[section] = [row for _, row in rows]
             origins |= {
                 (section, new): self.document.origins.get((section, old), (self.document, (section, old)))
@@ -291,14 +294,16 @@ class _Fit:
         return name in self.known or bool(self.names.roles(name) - {"own"})
 
     def kept(self, section: str, entries: Mapping[str, _T], fits: Callable[[str, _T], bool]) -> dict[str, _T]:
-        return {name: one for name, one in entries.items() if not self.is_shared(section, name) or fits(name, one)}
+        return {
+            name: entry for name, entry in entries.items() if not self.is_shared(section, name) or fits(name, entry)
+        }
 
     def applies(self, clause: ClauseText, tested: bool) -> bool:
         return tested if clause.when == "edges" else all(map(self.has, clause.when or ()))
 
     def derives(self, name: str, sources: Iterable[TypesFromText]) -> bool:
         return any(
-            (name in s.types or s.letter(name)) and any(s.attribute(one.attribute) for one in sources)
+            (name in s.types or s.letter(name)) and any(s.attribute(source.attribute) for source in sources)
             for s in self.names.signatures.values()
         )
 
@@ -311,7 +316,7 @@ class _Fit:
         return self.levelled(row)
 
     def levelled(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        fitting_levels: dict[str, Any] = {}
         for name, raw in row.items():
             negated, values = conditions(raw)
             levels = self.levels.get(name)
@@ -319,5 +324,5 @@ class _Fit:
             if name not in self.known or not (named or negated):
                 return {}
             if named:
-                found[name] = {"not": named} if negated else named
-        return found
+                fitting_levels[name] = {"not": named} if negated else named
+        return fitting_levels

@@ -70,14 +70,16 @@ class _Compiled:
     """A cache of built specs, keyed by files and code, as Python caches bytecode."""
 
     def __init__(self, root: Path, vocabulary: Mapping[str, Vocabulary] | None) -> None:
-        words = [] if vocabulary is None else [(name, _sorted(one)) for name, one in sorted(vocabulary.items())]
-        whole = hashlib.sha256(repr((sys.version, vocabulary is None, words)).encode())
+        words = (
+            [] if vocabulary is None else [(name, _sorted(words_of)) for name, words_of in sorted(vocabulary.items())]
+        )
+        digest = hashlib.sha256(repr((sys.version, vocabulary is None, words)).encode())
         own = Path(__file__).parent
         for file in sorted(
             [*own.glob("*.py"), own.parent / "cases" / "program.py", *(root / "families").glob("*.yaml")]
         ):
-            whole.update(file.read_bytes())
-        self._begun = whole.digest()
+            digest.update(file.read_bytes())
+        self._begun = digest.digest()
         self._kind = "unchecked" if vocabulary is None else "spec"  # each has a file, which the other would replace
 
     def load(self, file: Path, build: Callable[[], Spec], content: Callable[[], bytes]) -> Spec:
@@ -93,8 +95,8 @@ class _Compiled:
         with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):  # missing, or truncated
             stored = kept.read_bytes()
             if stored.startswith(key):
-                found: Spec = pickle.loads(stored[len(key) :])  # noqa: S301 - it stands beside our own code
-                return found
+                loaded: Spec = pickle.loads(stored[len(key) :])  # noqa: S301 - it stands beside our own code
+                return loaded
         spec = build()
         if not sys.dont_write_bytecode:
             with contextlib.suppress(OSError):  # a read-only installation
@@ -107,7 +109,10 @@ class _Compiled:
 
 def _sorted(words: Vocabulary) -> list[tuple[str, list[str] | None]]:
     """Return a vocabulary's content, in an order that does not depend on the process."""
-    return [(one.name, None if (known := getattr(words, one.name)) is None else sorted(known)) for one in fields(words)]
+    return [
+        (field.name, None if (known := getattr(words, field.name)) is None else sorted(known))
+        for field in fields(words)
+    ]
 
 
 class Library:
@@ -141,12 +146,12 @@ class Library:
 
         A file that cannot be read does not count.
         """
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for operator, file in self._files.items():
             with contextlib.suppress(OSError):
                 section = _VERSIONS.search(file.read_bytes())
-                found[operator.partition("/")[0]] += len(_VERSION.findall(section[1])) if section else 0
-        return found
+                counts[operator.partition("/")[0]] += len(_VERSION.findall(section[1])) if section else 0
+        return counts
 
     def spec(self, operator: str) -> Spec:
         """Return an operator's spec. Raises UnknownOperator, SpecError, SpecErrors."""
@@ -155,17 +160,17 @@ class Library:
                 self._loaded[operator] = self._load(operator)
             except (SpecError, SpecErrors) as error:
                 self._loaded[operator] = error
-        found = self._loaded[operator]
-        if isinstance(found, OpconformError):
-            raise found
-        return found
+        loaded = self._loaded[operator]
+        if isinstance(loaded, OpconformError):
+            raise loaded
+        return loaded
 
     def specs(self) -> list[Spec]:
         """Return all specs except for files with mistakes."""
         collects = gc.isenabled()
         gc.disable()  # nothing of what is read is garbage, and looking for some takes longer than reading
         try:
-            return [found for operator in self.operators() if isinstance(found := self._found(operator), Spec)]
+            return [spec for operator in self.operators() if isinstance(spec := self._spec_or_error(operator), Spec)]
         finally:
             if collects:
                 gc.enable()
@@ -177,13 +182,13 @@ class Library:
         """
         wrong, has_any = [], False
         for operator in operators:
-            found = self._found(operator)
-            if isinstance(found, Spec):
+            spec = self._spec_or_error(operator)
+            if isinstance(spec, Spec):
                 has_any = True
-                yield found
+                yield spec
             else:
-                self.broken[operator] = found
-                wrong.append(found)
+                self.broken[operator] = spec
+                wrong.append(spec)
         if wrong and not has_any:
             raise wrong[0]
 
@@ -194,12 +199,10 @@ class Library:
 
     def digest(self, operator: str) -> str:
         """Return the digest of an operator's file and the families that it uses, even if they have mistakes."""
-        found = self._found(operator)
-        return (
-            found.digest if isinstance(found, Spec) else hashlib.sha256(self._files[operator].read_bytes()).hexdigest()
-        )
+        spec = self._spec_or_error(operator)
+        return spec.digest if isinstance(spec, Spec) else hashlib.sha256(self._files[operator].read_bytes()).hexdigest()
 
-    def _found(self, operator: str) -> Spec | OpconformError:
+    def _spec_or_error(self, operator: str) -> Spec | OpconformError:
         try:
             return self.spec(operator)
         except (SpecError, SpecErrors) as error:
@@ -285,7 +288,7 @@ class Library:
         spec = self.spec(name)
         if NO_VERSION in spec.versions:
             return spec, NO_VERSION
-        listed = ", ".join(str(one.operator) for one in spec.versions.values())
+        listed = ", ".join(str(version_spec.operator) for version_spec in spec.versions.values())
         raise UnknownOperator(f"{name!r} names no version; there is {listed}")
 
     def _no_operator(self, operator: str, written: str | None = None) -> str:

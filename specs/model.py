@@ -174,10 +174,10 @@ class Signature:
 
     def letter(self, port: str) -> str | None:
         """Return the type letter of an input, else of an output, unwrapped; None if it has none."""
-        found = self.input(port) or self.output(port)
-        if found is None:
+        port_found = self.input(port) or self.output(port)
+        if port_found is None:
             return None
-        letter = found.type.removesuffix(")").rpartition("(")[2].rstrip(")")
+        letter = port_found.type.removesuffix(")").rpartition("(")[2].rstrip(")")
         return letter if letter in self.types else None
 
     @property
@@ -445,21 +445,21 @@ class Spec:
         """Return an error that points at the value at `path` in the file, or at its key."""
         return self.document.error(path, message, key)
 
-    def written_at(self, version: Version, *place: Key) -> tuple[Key, ...]:
+    def written_at(self, version: Version, *part: Key) -> tuple[Key, ...]:
         """Return the path of a part of a version's signature, in that version or in the one that it inherits it from.
 
-        `place` is a section and a name, such as "attributes", "axes". If there is no such part, the path is that of its
+        `part` is a section and a name, such as "attributes", "axes". If there is no such part, the path is that of its
         nearest existing parent.
         """
         order = list(self.versions)
-        section = place[0]
+        section = part[0]
         for earlier in reversed(order[: order.index(version) + 1]):
-            path: tuple[Key, ...] = ("versions", earlier, *place)
+            path: tuple[Key, ...] = ("versions", earlier, *part)
             if self.document.has(path):
                 return path
-            whole = ("versions", earlier, section)
-            if self.document.has(whole) and not self.document.has((*whole, "...")):
-                return whole
+            section_path = ("versions", earlier, section)
+            if self.document.has(section_path) and not self.document.has((*section_path, "...")):
+                return section_path
         return ("versions", version)
 
 
@@ -507,20 +507,20 @@ _MAP = re.compile(r"map\((\w+), ?(\w+)\)")
 
 def unwrap(word: str) -> tuple[str, str] | None:
     """Return `seq` and `T` for `seq(T)`, or None for a plain type."""
-    found = _WRAPPED.fullmatch(word)
-    return (found[1], found[2]) if found else None
+    match = _WRAPPED.fullmatch(word)
+    return (match[1], match[2]) if match else None
 
 
 def holder(word: str) -> str | None:
     """Return `T` for `held(T)`, None for anything else."""
-    found = _HELD.fullmatch(word)
-    return found[1] if found else None
+    match = _HELD.fullmatch(word)
+    return match[1] if match else None
 
 
 def held(type_: str) -> str:
     """Return the type in an optional, or of a map's values; any other type is returned unchanged."""
-    if found := _MAP.fullmatch(type_):
-        return found[2]
+    if match := _MAP.fullmatch(type_):
+        return match[2]
     wrap, inner = unwrap(type_) or ("", type_)
     return inner if wrap == "optional" else type_
 
@@ -530,9 +530,9 @@ def expand(word: str) -> tuple[str, ...]:
 
     Raises OpconformError if it is neither.
     """
-    found = _types(word)
-    if found:
-        return found
+    group = _types(word)
+    if group:
+        return group
     if "map(" in word:
         raise OpconformError(f'{word!r} is no map: write "map(string,float32)", quoted since it holds a comma')
     inner = word
@@ -567,11 +567,11 @@ def is_type_word(word: str) -> bool:
 def compress(types: Iterable[str]) -> tuple[str, ...]:
     """Return the shortest list of groups and types for exactly these types: groups first, largest first."""
     left = dict.fromkeys(types)
-    found: list[str] = []
+    words: list[str] = []
     for wrap in ("{}", "seq({})", "optional({})", "optional(seq({}))"):
         for group in sorted(GROUPS, key=lambda name: -len(GROUPS[name])):
             members = [wrap.format(member) for member in GROUPS[group]]
             if len(members) > 1 and left.keys() >= set(members):
-                found.append(wrap.format(group))
+                words.append(wrap.format(group))
                 left = {kept: None for kept in left if kept not in members}
-    return (*found, *left)
+    return (*words, *left)

@@ -32,8 +32,8 @@ _TYPE_OF = re.compile(r"type\((.+)\)")
 
 def port_of(name: str) -> str | None:
     """Return `X` for the parameter `type(X)`, None for any other."""
-    found = _TYPE_OF.fullmatch(name)
-    return found[1] if found else None
+    match = _TYPE_OF.fullmatch(name)
+    return match[1] if match else None
 
 
 def delivered(name: str) -> str:
@@ -123,8 +123,8 @@ class Names:
     def roles(self, name: str) -> frozenset[Role]:
         """Return the roles of `name` in all versions; empty if it has none."""
         if name not in self._roles:
-            found = {role for s in self.signatures.values() if (role := _role(name, s))}
-            self._roles[name] = frozenset(found or self._parameter_role(name))
+            roles = {role for s in self.signatures.values() if (role := _role(name, s))}
+            self._roles[name] = frozenset(roles or self._parameter_role(name))
         return self._roles[name]
 
     def _parameter_role(self, name: str) -> set[Role]:
@@ -150,11 +150,11 @@ class Names:
         if (name, version) not in self._applies:
             roles = self.roles(name)
             if "delivery" in roles:
-                found = delivered(name) in self.bundles or self.signatures[version].input(delivered(name)) is not None
+                applies = delivered(name) in self.bundles or self.signatures[version].input(delivered(name)) is not None
             else:
                 is_everywhere = not roles.isdisjoint(("common", "own", "symbol", "bundle"))
-                found = is_everywhere or _role(name, self.signatures[version]) is not None
-            self._applies[name, version] = found
+                applies = is_everywhere or _role(name, self.signatures[version]) is not None
+            self._applies[name, version] = applies
         return self._applies[name, version]
 
     def canonical(self, name: str, version: Version) -> str:
@@ -165,8 +165,8 @@ class Names:
     def kinds(self, name: str) -> frozenset[str]:
         """Return the attribute's kinds in all versions, and `input` if it is an input in some."""
         if name not in self._kinds:
-            found = {a.kind for s in self.signatures.values() if (a := s.attribute(name))}
-            self._kinds[name] = frozenset(found | ({"input"} if "input" in self.roles(name) else set()))
+            kinds = {a.kind for s in self.signatures.values() if (a := s.attribute(name))}
+            self._kinds[name] = frozenset(kinds | ({"input"} if "input" in self.roles(name) else set()))
         return self._kinds[name]
 
     def holds_text(self, name: str) -> bool:
@@ -182,10 +182,10 @@ class Names:
 
     def known(self) -> list[str]:
         """Return all names except for `type(port)`, for messages."""
-        found: dict[str, None] = {}
+        names: dict[str, None] = {}
         for s in self.signatures.values():
-            found |= dict.fromkeys([a.name for a in s.attributes] + [p.name for p in s.inputs] + list(s.types))
-        return [*found, *sorted((self.own or frozenset()) | COMMON_PARAMETERS | self.symbols | self.bundles)]
+            names |= dict.fromkeys([a.name for a in s.attributes] + [p.name for p in s.inputs] + list(s.types))
+        return [*names, *sorted((self.own or frozenset()) | COMMON_PARAMETERS | self.symbols | self.bundles)]
 
 
 def _role(name: str, signature: Signature) -> Role | None:
@@ -289,7 +289,7 @@ def level_applies(name: str, value: Value, version: Version, names: Names) -> bo
     if name == "shapes":
         return all(signature.input(port) for port in value if port in names.inputs)
     return all(
-        names.applies(inner, version) and level_applies(inner, one, version, names) for inner, one in value.items()
+        names.applies(inner, version) and level_applies(inner, entry, version, names) for inner, entry in value.items()
     )
 
 
@@ -359,8 +359,8 @@ def _attribute_value(name: str, kind: str, value: Value, signature: Signature) -
     if not isinstance(value, tuple):
         raise Misfit(f"{name} is {kind}, a list; read {value!r}")
     return tuple(
-        _inside(index, lambda v=one: _scalar(name, kind, scalar, v, is_list=True))  # type: ignore[misc]
-        for index, one in enumerate(value)
+        _inside(index, lambda v=entry: _scalar(name, kind, scalar, v, is_list=True))  # type: ignore[misc]
+        for index, entry in enumerate(value)
     )
 
 
@@ -449,19 +449,19 @@ def _parameter(name: str, text: ParameterText, problems: Problems) -> Parameter:
     if text.levels == "all":
         return Parameter(name, (), True, Span.of(text), path)
     inner = (*path, "levels") if problems.document.has((*path, "levels")) else path
-    entries = text.levels.items() if isinstance(text.levels, dict) else ((None, one) for one in text.levels)
+    entries = text.levels.items() if isinstance(text.levels, dict) else ((None, level) for level in text.levels)
     levels = []
-    for index, (key, one) in enumerate(entries):
+    for index, (key, level) in enumerate(entries):
         at = (*inner, index if key is None else key)
-        literal = is_literal(one.value)
-        value = one.value["value"] if literal else one.value
+        literal = is_literal(level.value)
+        value = level.value["value"] if literal else level.value
         where = (*at, "value") if problems.document.has((*at, "value")) else at
         try:
             setting = settled(value, not (literal and isinstance(value, str)), name)
         except OpconformError as error:  # not a recipe
             problems.add(where, str(error))
             continue
-        levels.append(Level(text_of(value if key is None else key), setting, Span.of(one), where))
+        levels.append(Level(text_of(value if key is None else key), setting, Span.of(level), where))
     _check_names(levels, problems)
     return Parameter(name, tuple(levels), False, Span.of(text), path)
 

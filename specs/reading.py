@@ -113,13 +113,13 @@ class Problems:
 
     def __init__(self, document: Document) -> None:
         self.document = document
-        self.found: list[SpecError] = []
+        self.errors: list[SpecError] = []
 
     def add(self, path: Iterable[Key], message: str, key: bool = False) -> None:
         """Add a mistake in the value at `path`, or in its key; the same mistake at the same position is added once."""
         error = self.document.error(path, message, key)
-        if not any((e.position, e.message) == (error.position, message) for e in self.found):
-            self.found.append(error)
+        if not any((e.position, e.message) == (error.position, message) for e in self.errors):
+            self.errors.append(error)
 
     def check(self, path: Iterable[Key], attempt: Callable[[], object]) -> bool:
         """Add the OpconformError that `attempt` raises as a mistake at `path`; return whether it raised none."""
@@ -139,8 +139,8 @@ class Problems:
 
     def raise_any(self) -> None:
         """Raise SpecErrors if there are mistakes."""
-        if self.found:
-            raise SpecErrors(self.found)
+        if self.errors:
+            raise SpecErrors(self.errors)
 
 
 def read_file(path: Path | str) -> Document:
@@ -252,11 +252,11 @@ class _Reader:
         loader = _LOADER(text)
         self.next: Callable[[], Any] = loader.get_event
         try:
-            return self.whole()
+            return self.whole_document()
         finally:
             loader.dispose()
 
-    def whole(self) -> Any:
+    def whole_document(self) -> Any:
         self.next()  # the stream's start
         start = self.next()
         if not isinstance(start, yaml.DocumentStartEvent):
@@ -297,17 +297,17 @@ class _Reader:
         return self.mapping(path, bool(getattr(event, "flow_style", False)))
 
     def sequence(self, path: Keys) -> list[Any]:
-        found: list[Any] = []
+        items: list[Any] = []
         inner = (*path, 0)  # its length is the depth, also if positions are not wanted
         while type(event := self.next()) is not yaml.SequenceEndEvent:
             if self.marking:
-                inner = (*path, len(found))
+                inner = (*path, len(items))
                 self.marks[inner] = (_at(event), _at(event))
-            found.append(self.build(event, inner))
-        return found
+            items.append(self.build(event, inner))
+        return items
 
     def mapping(self, path: Keys, flow: bool) -> dict[Key, Any]:
-        found: dict[Key, Any] = {}
+        entries: dict[Key, Any] = {}
         spelled: dict[str, int] = {}
         inner = (*path, "")
         while type(event := self.next()) is not yaml.MappingEndEvent:
@@ -322,8 +322,8 @@ class _Reader:
             if self.marking:
                 inner = (*path, key)
                 self.marks[inner] = (_at(event), _at(value))
-            found[key] = self.build(value, inner)
-        return found
+            entries[key] = self.build(value, inner)
+        return entries
 
     def key(self, event: Any) -> Key:
         self.guard(event)
@@ -357,10 +357,10 @@ class _Reader:
         return text
 
     def number(self, event: yaml.ScalarEvent, text: str) -> Any:
-        whole, fraction = _INTEGER.fullmatch(text), _FLOAT.fullmatch(text)
-        if (whole or fraction) and len(text) > LONGEST_NUMBER:
+        integer, fraction = _INTEGER.fullmatch(text), _FLOAT.fullmatch(text)
+        if (integer or fraction) and len(text) > LONGEST_NUMBER:
             self.fail(event, f"a number of {len(text)} digits: quote it if it is text")
-        if whole:
+        if integer:
             return int(text)
         if fraction:
             value = float(text)

@@ -63,22 +63,22 @@ class _Sections:
 def signatures(text: SpecText, problems: Problems) -> dict[Version, Signature]:
     """Return the full signature of each version; mistakes are added to `problems`."""
     _check_order(text, problems)
-    found: dict[Version, Signature] = {}
+    by_version: dict[Version, Signature] = {}
     before: _Sections | None = None
     for version, written in text.versions.items():
-        if problems.found:  # later versions build on it, and would repeat the mistake
+        if problems.errors:  # later versions build on it, and would repeat the mistake
             break
         sections = _resolved(version, written, before, problems)
         signature = _signature(version, sections, written, problems)
-        previous = next(reversed(found.values()), None)
-        if previous is not None and _same(signature, previous) and not written.change and not problems.found:
+        previous = next(reversed(by_version.values()), None)
+        if previous is not None and _same(signature, previous) and not written.change and not problems.errors:
             message = "nothing differs from the previous version: add `change` to say what does"
             problems.add(("versions", version), message, key=True)
         if written.change == "TODO":
             problems.add(("versions", version, "change"), "replace TODO: say what changed, in one line")
-        found[version] = signature
+        by_version[version] = signature
         before = sections
-    return found
+    return by_version
 
 
 def attribute_from(name: str, text: str) -> AttributeSignature:
@@ -162,23 +162,23 @@ class _Delta:
             self.problems.add((*path, ELLIPSIS), "... comes first", key=True)
         if added and self.first:
             self.problems.add((*path, ELLIPSIS), "... in the first version: there is nothing before it", key=True)
-        self.old, found = old, dict(old) if added else {}
+        self.old, entries = old, dict(old) if added else {}
         for name, text in written.items():
             if name == ELLIPSIS:
                 continue
             if text == REMOVED:
-                self.remove(found, name, (*path, name), added)
+                self.remove(entries, name, (*path, name), added)
             else:
-                self.put(found, name, text, (*path, name), read)
-        return found
+                self.put(entries, name, text, (*path, name), read)
+        return entries
 
-    def remove(self, found: dict[str, Any], name: str, path: Keys, added: bool) -> None:
-        if name not in found:
+    def remove(self, entries: dict[str, Any], name: str, path: Keys, added: bool) -> None:
+        if name not in entries:
             why = "the version before has none" if added else "without ... first nothing is there to remove"
             self.problems.add(path, f"{name!r} is removed, but {why}", key=True)
-        found.pop(name, None)
+        entries.pop(name, None)
 
-    def put(self, found: dict[str, Any], name: str, text: Any, path: Keys, read: Any) -> None:
+    def put(self, entries: dict[str, Any], name: str, text: Any, path: Keys, read: Any) -> None:
         if text is None:
             self.problems.add(path, f"{name!r} has no type", key=True)
             return
@@ -187,18 +187,18 @@ class _Delta:
         except OpconformError as error:
             self.problems.add(path, str(error))
             if path[2] == "types":  # declared nevertheless
-                found[name] = ()
+                entries[name] = ()
             return
-        if found.get(name) == value and name in self.old:
+        if entries.get(name) == value and name in self.old:
             self.problems.add(path, f"{name!r} is the same as in the previous version: leave it out", key=True)
-        found[name] = value
+        entries[name] = value
 
     def type_list(self, name: str, text: list[str] | str) -> _Types:
         """Read the types of a letter; a list that starts with `...` adds to the previous version's."""
         if isinstance(text, str):
             return _tie(text)
         words = [word for word in text if word != ELLIPSIS]
-        found = [element for index, word in enumerate(text) for element in self.elements(name, index, word)]
+        types = [element for index, word in enumerate(text) for element in self.elements(name, index, word)]
         if len(words) < len(text):
             if text[0] != ELLIPSIS or text.count(ELLIPSIS) > 1:
                 raise OpconformError("... comes first, and once")
@@ -206,11 +206,11 @@ class _Delta:
             if not isinstance(old, tuple):
                 why = f"was {old}: write the list out" if old else "does not exist in the version before"
                 raise OpconformError(f"{name} {why}")
-            found = [*old, *found]
-        twice = sorted({element for element in found if found.count(element) > 1})
+            types = [*old, *types]
+        twice = sorted({element for element in types if types.count(element) > 1})
         if twice:
             raise OpconformError(f"{name} lists {', '.join(twice)} twice")
-        return tuple(found)
+        return tuple(types)
 
     def elements(self, letter: str, index: int, word: str) -> tuple[str, ...]:
         """Return the types of one word in a letter's list; reports a mistake and returns none if it is not a type."""
@@ -242,7 +242,9 @@ def _signature(version: Version, sections: _Sections, written: VersionText, prob
         wrap, other = unwrap(listed) or ("", holder(listed) or "")
         base = sections.types.get(other)
         if isinstance(base, tuple):
-            types[letter] = tuple(dict.fromkeys(f"{wrap}({one})" if wrap else held(one) for one in base))
+            types[letter] = tuple(
+                dict.fromkeys(f"{wrap}({base_type})" if wrap else held(base_type) for base_type in base)
+            )
         else:
             at = ("versions", version, "types", letter)
             problems.add(at, f"{listed!r}: {other!r} is no letter with a list of types in version {version}")

@@ -78,7 +78,7 @@ def _checked(check: Callable[[_T], object]) -> AfterValidator:
 
 
 def _check_different(values: list[Any]) -> None:
-    if twice := next((one for index, one in enumerate(values) if one in values[:index]), None):
+    if twice := next((entry for index, entry in enumerate(values) if entry in values[:index]), None):
         raise OpconformError(f"{twice!r} appears twice")
 
 
@@ -196,10 +196,10 @@ class LevelText(Spanned):
 
 
 def _level(value: object) -> object:
-    whole = value if isinstance(value, dict) and "value" in value and len(value) > 1 else {"value": value}
-    if whole["value"] is None or whole["value"] == {"value": None}:
+    fields = value if isinstance(value, dict) and "value" in value and len(value) > 1 else {"value": value}
+    if fields["value"] is None or fields["value"] == {"value": None}:
         raise PydanticCustomError("told", "null is not a value; write absent if nothing is given")
-    return whole
+    return fields
 
 
 def _unnamed(value: object) -> object:
@@ -210,13 +210,13 @@ def _unnamed(value: object) -> object:
 
 
 def _parameter(value: object) -> object:
-    whole = value if isinstance(value, dict) and "levels" in value else {"levels": value}
-    levels = whole["levels"]
+    fields = value if isinstance(value, dict) and "levels" in value else {"levels": value}
+    levels = fields["levels"]
     if levels != "all" and not isinstance(levels, (list, dict)):
         raise PydanticCustomError("expected", "levels are a list, a mapping of names to values, or `all` (for a type)")
     if not levels:
         raise PydanticCustomError("told", "a parameter has at least one level")
-    return whole
+    return fields
 
 
 _Level = Annotated[LevelText, BeforeValidator(_level)]
@@ -483,9 +483,9 @@ def parsed(model: type[_Model], document: Document) -> _Model:
     except ValidationError as error:
         details = error.errors(include_url=False)
     misspelt = {(d["loc"][:-1], _meant(model, d)) for d in details if d["type"] == "extra_forbidden"}
-    told = [d for d in details if d["type"] != "missing" or (d["loc"][:-1], d["loc"][-1]) not in misspelt]
-    found = [_located(model, document, detail) for detail in told]
-    raise SpecErrors({(e.file, e.position, e.message): e for e in found}.values())
+    reported = [d for d in details if d["type"] != "missing" or (d["loc"][:-1], d["loc"][-1]) not in misspelt]
+    errors = [_located(model, document, detail) for detail in reported]
+    raise SpecErrors({(e.file, e.position, e.message): e for e in errors}.values())
 
 
 def json_schema() -> dict[str, Any]:
@@ -554,7 +554,7 @@ def _keys_at(model: type[BaseModel], path: tuple[Key, ...]) -> list[str]:
 def _model_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)
+    return next((model for part in get_args(annotation) if (model := _model_in(part))), None)
 
 
 def _expectation(detail: ErrorDetails) -> str:

@@ -167,10 +167,10 @@ def check_recipe(context: Context, what: str, text: str, path: Keys) -> Recipe |
     """Return a function with its arguments; report one that is malformed or unknown."""
     if not context.problems.check(path, lambda: recipe(text)):
         return None
-    found = recipe(text)
-    if (what, found.name) != ("shape", SAME):
-        check_word_of(context, what, found.name, path)
-    return found
+    parsed = recipe(text)
+    if (what, parsed.name) != ("shape", SAME):
+        check_word_of(context, what, parsed.name, path)
+    return parsed
 
 
 _KNOWN_BY: Mapping[str, str] = MappingProxyType(
@@ -302,10 +302,10 @@ def check_fill(context: Context, value: object, path: Keys) -> None:
     """Report a fill recipe that the family does not know."""
     if not isinstance(value, str) or context.vocabulary is None:
         return
-    found = value.partition("(")[0]
-    if found not in context.vocabulary.fills:
+    fill = value.partition("(")[0]
+    if fill not in context.vocabulary.fills:
         known = sorted(context.vocabulary.fills)
-        context.problems.unknown(path, f"no fill recipe is called {found!r}", found, known)
+        context.problems.unknown(path, f"no fill recipe is called {fill!r}", fill, known)
 
 
 def _check_outputs(context: Context, value: object, path: Keys) -> None:
@@ -329,12 +329,12 @@ def _check_unknown(context: Context, value: object, path: Keys) -> None:
 
 def _deliveries(context: Context, name: str) -> tuple[str, ...]:
     """Return the possible deliveries of an input, including names of earlier inputs, or its own if variadic."""
-    found: dict[str, None] = dict.fromkeys(DELIVERIES)
+    deliveries: dict[str, None] = dict.fromkeys(DELIVERIES)
     for signature in context.names.signatures.values():
         if (port := signature.input(name.removesuffix("-from"))) is not None:
             earlier = signature.inputs[: signature.inputs.index(port) + port.is_variadic]
-            found |= dict.fromkeys(one.name for one in earlier)
-    return tuple(found)
+            deliveries |= dict.fromkeys(input_.name for input_ in earlier)
+    return tuple(deliveries)
 
 
 def _one_of(what: str, known: tuple[str | int, ...]) -> Callable[[Context, Any, Keys], None]:
@@ -390,10 +390,10 @@ def resolve_edge(id_: str, context: Context, version: Version, known: frozenset[
     return Edge(id_, settings, tests, text.expect == "rejected", mended)
 
 
-def aliases(text: SpecText, found: Mapping[str, Edge], signature: Signature) -> dict[str, Edge]:
+def aliases(text: SpecText, edges: Mapping[str, Edge], signature: Signature) -> dict[str, Edge]:
     """Return the edges of a version under their old names, for the types to which these names applied."""
     former = {}
-    for id_, edge in found.items():
+    for id_, edge in edges.items():
         for name, words in text.edges[id_].formerly.items():
             types = {t for word in words for t in expand(word)}
             named: Mapping[str, Any] = {x: listed for x, listed in edge.settings.items() if x in signature.types}
@@ -418,17 +418,17 @@ def check_edges(context: Context) -> None:
         _check_tests(context.problems, text, edge, path)
 
 
-def check_reach(context: Context, found: Mapping[Version, Mapping[str, Edge]]) -> None:
+def check_reach(context: Context, edges_by_version: Mapping[Version, Mapping[str, Edge]]) -> None:
     """Report edges that run in no version, or in versions without their clauses; a family's edges may do so."""
     problems = context.problems
     for id_, edge in context.text.edges.items():
         if context.is_shared("edges", id_):
             continue
-        runs = {version: edges[id_] for version, edges in found.items() if id_ in edges}
+        runs = {version: edges[id_] for version, edges in edges_by_version.items() if id_ in edges}
         if not runs:
             message = "this edge runs in no version: none has all names, levels and types that it sets"
             problems.add(("edges", id_), message, key=True)
-        lost = [str(version) for version, one in runs.items() if not one.tests]
+        lost = [str(version) for version, run in runs.items() if not run.tests]
         if lost:
             message = (
                 f"{' and '.join(edge.tests)} does not apply to version {', '.join(lost)}, where this edge runs: "
@@ -438,23 +438,23 @@ def check_reach(context: Context, found: Mapping[Version, Mapping[str, Edge]]) -
 
 
 def _settings(raw: Mapping[str, Any], context: Context, version: Version, path: Keys) -> dict[str, Value] | None:
-    names, found = context.names, dict[str, Value]()
+    names, settings = context.names, dict[str, Value]()
     for name, value in raw.items():
         if not names.applies(name, version):
             return None
         if names.is_type(name):
             words = value if isinstance(value, list) else [value]
-            found[_type_key(name, names, version)] = tuple(t for word in words for t in expand(word))
+            settings[_type_key(name, names, version)] = tuple(t for word in words for t in expand(word))
             continue
         setting = _setting(name, value, context, version)
         if setting is None:
             return None
         try:
-            found[name] = typed(name, setting, names.signatures[version])
+            settings[name] = typed(name, setting, names.signatures[version])
         except Misfit as error:
             context.problems.add((*path, name, *error.at), str(error))
             return None
-    return found
+    return settings
 
 
 def _setting(name: str, raw: Any, context: Context, version: Version) -> Value | None:
@@ -467,8 +467,8 @@ def _setting(name: str, raw: Any, context: Context, version: Version) -> Value |
             return levels.get(value)
         if _is_drawn(parameter) and value not in SETTING_WORDS:
             return recipe(value)
-    found = settled(value, words=not (literal and isinstance(value, str)), name=name)
-    return found if level_applies(name, found, version, context.names) else None
+    setting = settled(value, words=not (literal and isinstance(value, str)), name=name)
+    return setting if level_applies(name, setting, version, context.names) else None
 
 
 def _is_drawn(parameter: Parameter | None) -> bool:
@@ -478,8 +478,8 @@ def _is_drawn(parameter: Parameter | None) -> bool:
 def _type_key(name: str, names: Names, version: Version) -> str:
     """Return the letter, or `type(port)` if the types are for the elements of a variadic port."""
     port = port_of(name)
-    found = names.signatures[version].input(port) if port else None
-    return name if found and found.is_variadic else names.canonical(name, version)
+    input_ = names.signatures[version].input(port) if port else None
+    return name if input_ and input_.is_variadic else names.canonical(name, version)
 
 
 def _choose_types(

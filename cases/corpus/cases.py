@@ -66,8 +66,10 @@ class CorpusCases:
         entry = self._entry(text)
         content = {path: self.read(path) for path in self._files_of(entry)}
         file = f"{self.files.name}: {entry.folder}/{DESCRIPTOR}"
-        told = self._descriptor(text, entry)
-        return case_from(told, self._tensors(content, told, file), (entry.case_digest, entry.expectation_digest), file)
+        descriptor = self._descriptor(text, entry)
+        return case_from(
+            descriptor, self._tensors(content, descriptor, file), (entry.case_digest, entry.expectation_digest), file
+        )
 
     def batches(self, texts: Sequence[str], /) -> Iterator[Batch]:
         """Yield the cases with these ids, in this order, one at a time."""
@@ -75,9 +77,9 @@ class CorpusCases:
 
     def descriptor(self, text: str, /) -> dict[str, Any]:
         """Return a case's descriptor, as docs/corpus.md defines it, with the texts of its clauses added."""
-        told = self._descriptor(text, self._entry(text))
+        descriptor = self._descriptor(text, self._entry(text))
         try:
-            return {**told, "clauses": [{"id": name, **self.clauses[name]} for name in told["clauses"]]}
+            return {**descriptor, "clauses": [{"id": name, **self.clauses[name]} for name in descriptor["clauses"]]}
         except (KeyError, TypeError) as error:
             raise CorpusError(f"{self.files.name}: {CLAUSES}: has no clause {error}, which {text} tests") from None
 
@@ -86,7 +88,7 @@ class CorpusCases:
         entry = self._entry(text)
         options: Any = self._descriptor(text, entry).get("options")
         try:
-            return tuple((str(name), str(answer)) for one in options for name, answer in one["labels"].items())
+            return tuple((str(name), str(answer)) for option in options for name, answer in option["labels"].items())
         except (KeyError, TypeError, AttributeError):
             file = f"{self.files.name}: {entry.folder}/{DESCRIPTOR}"
             raise CorpusError(f"{file}: not a descriptor of schema {SCHEMA}: its options have no labels") from None
@@ -95,12 +97,14 @@ class CorpusCases:
     def clauses(self) -> Mapping[str, Mapping[str, str]]:
         """Return the clauses by id: `text`, `status` and `source` of each."""
         name = f"{self.files.name}: {CLAUSES}"
-        found = read_json(self.read(CLAUSES), name)
-        for clause, told in found.items():
-            known = isinstance(told, dict) and all(isinstance(told.get(key), str) for key in _OF_CLAUSE)
+        clauses = read_json(self.read(CLAUSES), name)
+        for clause, clause_fields in clauses.items():
+            known = isinstance(clause_fields, dict) and all(
+                isinstance(clause_fields.get(key), str) for key in _OF_CLAUSE
+            )
             if not known:
                 raise CorpusError(f"{name}: {clause}: expected {', '.join(_OF_CLAUSE)}, each a string")
-        return found
+        return clauses
 
     def _entry(self, text: str) -> CaseEntry:
         entry = self.manifest.cases.get(text)
@@ -110,10 +114,10 @@ class CorpusCases:
 
     def _descriptor(self, text: str, entry: CaseEntry) -> dict[str, Any]:
         path = f"{entry.folder}/{DESCRIPTOR}"
-        told = read_json(self.read(path), f"{self.files.name}: {path}")
-        if told.get("id") != text:
-            raise CorpusError(f"{self.files.name}: {path}: id {told.get('id')!r}; {MANIFEST} has {text!r}")
-        return told
+        descriptor = read_json(self.read(path), f"{self.files.name}: {path}")
+        if descriptor.get("id") != text:
+            raise CorpusError(f"{self.files.name}: {path}: id {descriptor.get('id')!r}; {MANIFEST} has {text!r}")
+        return descriptor
 
     def _files_of(self, entry: CaseEntry) -> list[str]:
         return self._by_folder.get(entry.folder, [])
@@ -121,26 +125,26 @@ class CorpusCases:
     @functools.cached_property
     def _by_folder(self) -> dict[str, list[str]]:
         """The tensor files, by folder."""
-        found: dict[str, list[str]] = {}
+        paths: dict[str, list[str]] = {}
         for path in self.sums.files:
             folder, _, name = path.rpartition("/")
             if name.endswith((".pb", ".npz")):
-                found.setdefault(folder, []).append(path)
-        return found
+                paths.setdefault(folder, []).append(path)
+        return paths
 
     def read(self, path: str) -> bytes:
         """Return a file's content. Raises CorpusError if it does not match its sha256."""
         return checked_read(self.files, self.sums, path, self.manifest.size)
 
-    def _tensors(self, content: Mapping[str, bytes], told: Mapping[str, Any], descriptor: str) -> dict[str, Array]:
-        found: dict[str, Array] = {}
+    def _tensors(self, content: Mapping[str, bytes], described: Mapping[str, Any], descriptor: str) -> dict[str, Array]:
+        tensors: dict[str, Array] = {}
         values: dict[str, bytes] = {}
         for path, read in content.items():
             name, file = path.rpartition("/")[2], f"{self.files.name}: {path}"
             if name == "case.npz":
-                found |= read_npz(read, file)
+                tensors |= read_npz(read, file)
             elif name == "bounds.pb":
-                found |= read_tensors_file(read, file)
+                tensors |= read_tensors_file(read, file)
             elif name.endswith(".pb"):
                 values[name] = read
-        return found | read_values(told, values, descriptor) if values else found
+        return tensors | read_values(described, values, descriptor) if values else tensors

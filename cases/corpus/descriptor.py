@@ -54,59 +54,59 @@ _DEEPEST = 8  # bodies within bodies, and items within items
 
 def constants(program: Program) -> dict[str, Array]:
     """Return the tensors of a program's constants by the names that `program_json` gives them."""
-    held = [one for one in program.given if one.constant is not None]
-    return {f"constant_{place}": one.array() for place, one in enumerate(held)}
+    held = [input_ for input_ in program.given if input_.constant is not None]
+    return {f"constant_{number}": input_.array() for number, input_ in enumerate(held)}
 
 
 def program_json(program: Program) -> dict[str, Any]:
     """Return a program as JSON; unused structures, bodies and omitted outputs do not appear."""
-    names = (f"constant_{place}" for place in itertools.count())
+    names = (f"constant_{number}" for number in itertools.count())
     return {
         **_operator(program.operator),
         "opset": program.opset,
-        "attributes": [_attribute(one) for one in program.attributes],
-        "inputs": [None if one is None else _input(one, names) for one in program.inputs],
-        "outputs": [_output(one) for one in program.outputs],
-        **({"captured": [_input(one, names) for one in program.captured]} if program.captured else {}),
+        "attributes": [_attribute(part) for part in program.attributes],
+        "inputs": [None if part is None else _input(part, names) for part in program.inputs],
+        "outputs": [_output(part) for part in program.outputs],
+        **({"captured": [_input(part, names) for part in program.captured]} if program.captured else {}),
         **({} if program.around is None else {"around": attribute_value(program.around)}),
     }
 
 
-def program_from(told: Mapping[str, Any], take: TakeConstant) -> Program:
+def program_from(fields: Mapping[str, Any], take: TakeConstant) -> Program:
     """Return the program that `program_json` wrote; `take` returns its constants.
 
     Raises KeyError, TypeError, ValueError or AttributeError if the JSON is not a program.
     """
     return Program(
-        _operator_from(told),
-        tuple(_attribute_from(one, _DEEPEST) for one in told["attributes"]),
-        tuple(None if one is None else _input_from(one, take) for one in told["inputs"]),
-        tuple(_output_from(one) for one in told["outputs"]),
-        told["opset"],
-        tuple(_input_from(one, take) for one in told.get("captured", ())),
-        _value_from("graph", told["around"], _DEEPEST) if "around" in told else None,
+        _operator_from(fields),
+        tuple(_attribute_from(part, _DEEPEST) for part in fields["attributes"]),
+        tuple(None if part is None else _input_from(part, take) for part in fields["inputs"]),
+        tuple(_output_from(part) for part in fields["outputs"]),
+        fields["opset"],
+        tuple(_input_from(part, take) for part in fields.get("captured", ())),
+        _value_from("graph", fields["around"], _DEEPEST) if "around" in fields else None,
     )
 
 
 def structure_json(structure: Structure) -> dict[str, Any]:
     """Return a structure as JSON, without empty fields."""
-    told: dict[str, Any] = {"kind": structure.kind}
+    fields: dict[str, Any] = {"kind": structure.kind}
     if structure.dims is not None:
-        told["dims"] = list(structure.dims)
+        fields["dims"] = list(structure.dims)
     if structure.kind in ("sequence", "optional"):
-        told["items"] = [structure_json(item) for item in structure.items]
+        fields["items"] = [structure_json(item) for item in structure.items]
     if structure.kind in ("map", "sparse"):
-        told["count"] = structure.count
-    return told
+        fields["count"] = structure.count
+    return fields
 
 
-def structure_from(told: Mapping[str, Any], depth: int = _DEEPEST) -> Structure:
+def structure_from(fields: Mapping[str, Any], depth: int = _DEEPEST) -> Structure:
     """Return the structure that `structure_json` wrote; ValueError if the JSON is not a structure."""
-    if not depth or told["kind"] not in ("tensor", "sequence", "optional", "map", "sparse"):
-        raise ValueError(f"not a structure: {told['kind']!r}")
-    dims = None if told.get("dims") is None else tuple(told["dims"])
-    items = tuple(structure_from(item, depth - 1) for item in told.get("items", ()))
-    return Structure(told["kind"], dims, items, int(told.get("count", 0)))
+    if not depth or fields["kind"] not in ("tensor", "sequence", "optional", "map", "sparse"):
+        raise ValueError(f"not a structure: {fields['kind']!r}")
+    dims = None if fields.get("dims") is None else tuple(fields["dims"])
+    items = tuple(structure_from(item, depth - 1) for item in fields.get("items", ()))
+    return Structure(fields["kind"], dims, items, int(fields.get("count", 0)))
 
 
 def _operator(operator: OperatorVersion) -> dict[str, Any]:
@@ -118,14 +118,14 @@ def _operator(operator: OperatorVersion) -> dict[str, Any]:
     }
 
 
-def _operator_from(told: Mapping[str, Any]) -> OperatorVersion:
-    return OperatorVersion(told["standard"], told["name"], told["version"], told["domain"])
+def _operator_from(fields: Mapping[str, Any]) -> OperatorVersion:
+    return OperatorVersion(fields["standard"], fields["name"], fields["version"], fields["domain"])
 
 
 def _attribute(attribute: Attribute) -> dict[str, Any]:
     value = attribute.value
-    told = [attribute_value(one) for one in value] if isinstance(value, tuple) else attribute_value(value)
-    return {"name": attribute.name, "kind": attribute.kind, "value": told}
+    encoded = [attribute_value(entry) for entry in value] if isinstance(value, tuple) else attribute_value(value)
+    return {"name": attribute.name, "kind": attribute.kind, "value": encoded}
 
 
 def attribute_value(value: object) -> Any:
@@ -140,14 +140,14 @@ def attribute_value(value: object) -> Any:
         case Body():
             return {
                 "name": value.name,
-                "inputs": [_input(one, None) for one in value.inputs],
-                "outputs": [_output(one) for one in value.outputs],
+                "inputs": [_input(part, None) for part in value.inputs],
+                "outputs": [_output(part) for part in value.outputs],
                 "nodes": [
                     {
                         **_operator(node.operator),
                         "inputs": list(node.inputs),
                         "outputs": list(node.outputs),
-                        "attributes": [_attribute(one) for one in node.attributes],
+                        "attributes": [_attribute(part) for part in node.attributes],
                     }
                     for node in value.nodes
                 ],
@@ -159,13 +159,13 @@ def _tensor(tensor: Tensor) -> dict[str, Any]:
     return {"type": tensor.type, "dims": list(tensor.dims), "content": base64.b64encode(tensor.content).decode()}
 
 
-def _attribute_from(told: Mapping[str, Any], depth: int) -> Attribute:
-    kind, value = told["kind"], told["value"]
+def _attribute_from(fields: Mapping[str, Any], depth: int) -> Attribute:
+    kind, value = fields["kind"], fields["value"]
     if kind not in get_args(AttributeKind) or not depth:
         raise ValueError(f"no attribute of kind {kind!r}")
     if isinstance(value, list):
-        return Attribute(told["name"], kind, tuple(_value_from(kind, one, depth) for one in value))
-    return Attribute(told["name"], kind, _value_from(kind, value, depth))
+        return Attribute(fields["name"], kind, tuple(_value_from(kind, entry, depth) for entry in value))
+    return Attribute(fields["name"], kind, _value_from(kind, value, depth))
 
 
 def _value_from(kind: str, value: Any, depth: int) -> Any:
@@ -180,14 +180,14 @@ def _value_from(kind: str, value: Any, depth: int) -> Any:
         case "graph":
             return Body(
                 value["name"],
-                tuple(_input_from(one, None) for one in value["inputs"]),
-                tuple(one for one in map(_output_from, value["outputs"]) if one is not None),
+                tuple(_input_from(part, None) for part in value["inputs"]),
+                tuple(part for part in map(_output_from, value["outputs"]) if part is not None),
                 tuple(
                     Node(
                         _operator_from(node),
                         tuple(node["inputs"]),
                         tuple(node["outputs"]),
-                        tuple(_attribute_from(one, depth - 1) for one in node["attributes"]),
+                        tuple(_attribute_from(part, depth - 1) for part in node["attributes"]),
                     )
                     for node in value["nodes"]
                 ),
@@ -197,22 +197,22 @@ def _value_from(kind: str, value: Any, depth: int) -> Any:
     return value
 
 
-def _tensor_from(told: Mapping[str, Any]) -> Tensor:
-    held = base64.b64decode(told["content"], validate=True)
-    return Tensor.of(from_content(told["type"], tuple(told["dims"]), held))
+def _tensor_from(fields: Mapping[str, Any]) -> Tensor:
+    held = base64.b64decode(fields["content"], validate=True)
+    return Tensor.of(from_content(fields["type"], tuple(fields["dims"]), held))
 
 
 def _input(given: Input, names: Iterator[str] | None) -> dict[str, Any]:
     """Return an input; its constant has the next of `names`, or is inline if there are no names."""
-    told: dict[str, Any] = {"name": given.name, "type": given.type, "dims": list(given.dims), "constant": None}
+    fields: dict[str, Any] = {"name": given.name, "type": given.type, "dims": list(given.dims), "constant": None}
     if given.constant is not None:
-        told["constant"] = base64.b64encode(given.constant).decode() if names is None else next(names)
-    return told if given.structure is None else {**told, "structure": structure_json(given.structure)}
+        fields["constant"] = base64.b64encode(given.constant).decode() if names is None else next(names)
+    return fields if given.structure is None else {**fields, "structure": structure_json(given.structure)}
 
 
-def _input_from(told: Mapping[str, Any], take: TakeConstant | None) -> Input:
-    name, type_, dims, constant = told["name"], told["type"], tuple(told["dims"]), told["constant"]
-    structure = None if told.get("structure") is None else structure_from(told["structure"])
+def _input_from(fields: Mapping[str, Any], take: TakeConstant | None) -> Input:
+    name, type_, dims, constant = fields["name"], fields["type"], tuple(fields["dims"]), fields["constant"]
+    structure = None if fields.get("structure") is None else structure_from(fields["structure"])
     leaves(type_, Structure("tensor", dims) if structure is None else structure)
     if constant is None:
         return Input(name, type_, dims, None, structure)
@@ -228,12 +228,12 @@ def _output(output: Output | None) -> dict[str, Any] | None:
     return {"name": output.name, "type": output.type, "rank": output.rank, **fixed}
 
 
-def _output_from(told: Mapping[str, Any] | None) -> Output | None:
-    if told is None:
+def _output_from(fields: Mapping[str, Any] | None) -> Output | None:
+    if fields is None:
         return None
-    parse_type(told["type"])
-    shape = None if told.get("shape") is None else tuple(map(int, told["shape"]))
-    return Output(told["name"], told["type"], told["rank"], shape)
+    parse_type(fields["type"])
+    shape = None if fields.get("shape") is None else tuple(map(int, fields["shape"]))
+    return Output(fields["name"], fields["type"], fields["rank"], shape)
 
 
 SCHEMA = 2
@@ -258,9 +258,9 @@ class CorpusCase:
     certificate: Mapping[str, Any] | None = None
 
 
-def described(one: CorpusCase) -> dict[str, Any]:
+def described(corpus_case: CorpusCase) -> dict[str, Any]:
     """Return the descriptor of a case, as JSON."""
-    case = one.case
+    case = corpus_case.case
     return {
         "schema": SCHEMA,
         "id": case.id,
@@ -273,53 +273,57 @@ def described(one: CorpusCase) -> dict[str, Any]:
         ],
         "types": list(case.expectation.types),
         "rejected": case.expectation.invalid,
-        "mended": case.mended,
+        "mended": case.valid_variant,
         "options": [_option(option) for option in case.expectation.options],
         "clauses": list(case.clauses),
-        "certificate": one.certificate,
+        "certificate": corpus_case.certificate,
     }
 
 
-def tensors(one: CorpusCase) -> dict[str, Array]:
+def tensors(corpus_case: CorpusCase) -> dict[str, Array]:
     """Return all tensors of a case by name: the inputs, an admissible answer, and the result of `other_tensors`."""
-    found = {f"input_{place}": array for place, array in enumerate(one.case.tensors())}
-    found |= {f"output_{place}": array for place, array in enumerate(one.answer or ())}
-    return found | other_tensors(one.case)
+    arrays_by_name = {f"input_{number}": array for number, array in enumerate(corpus_case.case.tensors())}
+    arrays_by_name |= {f"output_{number}": array for number, array in enumerate(corpus_case.answer or ())}
+    return arrays_by_name | other_tensors(corpus_case.case)
 
 
-def value_files(one: CorpusCase) -> Iterator[tuple[str, bytes]]:
+def value_files(corpus_case: CorpusCase) -> Iterator[tuple[str, bytes]]:
     """Yield the inputs and the admissible answer as ONNX messages, one for each input and output, by file name."""
-    program, inputs, outputs = one.case.program, iter(one.case.tensors()), iter(one.answer or ())
-    for place, feed in enumerate(program.feeds):
-        yield f"input_{place}.pb", value_file(feed.name, feed.type, feed.layout, inputs)
-    if one.answer is not None:
+    program, inputs, outputs = (
+        corpus_case.case.program,
+        iter(corpus_case.case.tensors()),
+        iter(corpus_case.answer or ()),
+    )
+    for number, feed in enumerate(program.feeds):
+        yield f"input_{number}.pb", value_file(feed.name, feed.type, feed.layout, inputs)
+    if corpus_case.answer is not None:
         plain = (Structure("tensor"),) * len(program.answers)
-        told = next((o.structure for o in one.case.expectation.options if o.structure), ())  # only tensors
-        structures = told or plain
-        for place, output in enumerate(program.answers):
-            yield f"output_{place}.pb", value_file(output.name, output.type, structures[place], outputs)
+        declared = next((o.structure for o in corpus_case.case.expectation.options if o.structure), ())  # only tensors
+        structures = declared or plain
+        for number, output in enumerate(program.answers):
+            yield f"output_{number}.pb", value_file(output.name, output.type, structures[number], outputs)
 
 
-def read_values(told: Mapping[str, Any], files: Mapping[str, bytes], file: str) -> dict[str, Array]:
+def read_values(descriptor: Mapping[str, Any], files: Mapping[str, bytes], file: str) -> dict[str, Array]:
     """Return the tensors in the files that `value_files` yields for the case of a descriptor, by name.
 
     Raises CorpusError whose message begins with `file` or with a file's name.
     """
-    found: dict[str, Array] = {}
+    arrays_by_name: dict[str, Array] = {}
     try:
-        given = (*told["program"]["inputs"], *told["program"].get("captured", ()))
-        ports = {one["name"]: one for one in given if one is not None}.values()  # one name is one tensor
-        types = {"input": [_text(one["type"]) for one in ports if one["constant"] is None]}
-        types["output"] = [_text(one["type"]) for one in told["program"]["outputs"] if one is not None]
+        given = (*descriptor["program"]["inputs"], *descriptor["program"].get("captured", ()))
+        ports = {port["name"]: port for port in given if port is not None}.values()  # one name is one tensor
+        types = {"input": [_text(port["type"]) for port in ports if port["constant"] is None]}
+        types["output"] = [_text(port["type"]) for port in descriptor["program"]["outputs"] if port is not None]
         for kind, of_kind in types.items():
             arrays: list[Array] = []
-            for place, type_ in enumerate(of_kind):
-                if (name := f"{kind}_{place}.pb") in files:
+            for number, type_ in enumerate(of_kind):
+                if (name := f"{kind}_{number}.pb") in files:
                     arrays += read_value_file(files[name], type_, f"{file}: {name}")[0]
-            found |= {f"{kind}_{place}": array for place, array in enumerate(arrays)}
+            arrays_by_name |= {f"{kind}_{number}": array for number, array in enumerate(arrays)}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CorpusError(f"{file}: not a descriptor of schema {SCHEMA}: {type(error).__name__}: {error}") from None
-    return found
+    return arrays_by_name
 
 
 def other_tensors(case: Batch) -> dict[str, Array]:
@@ -333,9 +337,9 @@ def bounds_tensors(expectation: Expectation) -> dict[str, Array]:
     Omitted are tensors that decide no verdict and follow from others: `value` if it equals both `lower` and `upper`;
     and `value`, `rest` and `doubt` if they equal those of the previous option, unless `lower` and `upper` are the same.
     """
-    found: dict[str, Array] = {}
+    arrays_by_name: dict[str, Array] = {}
     last: dict[tuple[str, int], bytes] = {}
-    for place, option in enumerate(expectation.options):
+    for position, option in enumerate(expectation.options):
         for output, bounds in enumerate(option.outputs):
             for part, array in _parts(bounds):
                 if part in _SHARED:
@@ -343,10 +347,12 @@ def bounds_tensors(expectation: Expectation) -> dict[str, Array]:
                     same, last[part, output] = last.get((part, output)) == held, held
                     if bounds.spread is None and _is_told(part, bounds, same):
                         continue
-                found[f"option_{place}_{part}_{output}"] = array
+                arrays_by_name[f"option_{position}_{part}_{output}"] = array
         for number, check in enumerate(option.checks):
-            found |= {f"option_{place}_check_{number}_{at}": array[0, ...] for at, array in enumerate(check.arrays)}
-    return found
+            arrays_by_name |= {
+                f"option_{position}_check_{number}_{at}": array[0, ...] for at, array in enumerate(check.arrays)
+            }
+    return arrays_by_name
 
 
 def _is_told(part: str, bounds: Bounds, same: bool) -> bool:
@@ -357,15 +363,15 @@ def _is_told(part: str, bounds: Bounds, same: bool) -> bool:
     return same
 
 
-def case_from(told: Mapping[str, Any], found: Mapping[str, Array], digests: tuple[str, str], file: str) -> Batch:
+def case_from(descriptor: Mapping[str, Any], arrays: Mapping[str, Array], digests: tuple[str, str], file: str) -> Batch:
     """Return the case of a descriptor and its tensors; `digests` are the digests of the case and of its expectation.
 
     Raises CorpusError whose message begins with `file` if the descriptor is invalid, or if the parts do not belong
     together.
     """
-    _check_schema(told, file)
+    _check_schema(descriptor, file)
     try:
-        case = _case(told, _Tensors(found, file))
+        case = _case(descriptor, _Tensors(arrays, file))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise CorpusError(f"{file}: not a descriptor of schema {SCHEMA}: {type(error).__name__}: {error}") from None
     made = (case.digest, case.expectation.digest)
@@ -377,68 +383,78 @@ def case_from(told: Mapping[str, Any], found: Mapping[str, Array], digests: tupl
     return case
 
 
-def _check_schema(told: Mapping[str, Any], file: str) -> None:
-    if told.get("schema") != SCHEMA:
-        read = told.get("schema")
+def _check_schema(descriptor: Mapping[str, Any], file: str) -> None:
+    if descriptor.get("schema") != SCHEMA:
+        read = descriptor.get("schema")
         raise CorpusError(f"{file}: has schema {read!r}; this version of opconform reads schema {SCHEMA}")
 
 
 class _Tensors:
     """Tensors by name; each must have the declared shape and type."""
 
-    def __init__(self, found: Mapping[str, Array], file: str) -> None:
-        self._found, self._file = found, file
+    def __init__(self, arrays: Mapping[str, Array], file: str) -> None:
+        self._arrays, self._file = arrays, file
         self._last: dict[tuple[str, int], Array] = {}
 
-    def parts(self, name: str, place: int, told: Mapping[str, Any]) -> dict[str, Array]:
+    def parts(self, name: str, position: int, fields: Mapping[str, Any]) -> dict[str, Array]:
         """Return the tensors of one output's bounds, including the omitted ones, which follow from others."""
-        type_, shape = told["type"], told["shape"]
+        type_, shape = fields["type"], fields["shape"]
         # floats are bounded in float64, everything else in its own type
         number = "float64" if element_type(type_).kind == "float" else type_
         parts: dict[str, Array] = {}
         for part in (*_REST_OF_BOUNDS, *_SHARED):
-            if part not in told["tensors"]:
+            if part not in fields["tensors"]:
                 continue
-            full = f"{name}_{part}_{place}"
+            full = f"{name}_{part}_{position}"
             if part not in _SHARED:
                 parts[part] = self.take(full, "uint8" if part == "flags" else number, shape)
-            elif full in self._found:
-                parts[part] = self._last[part, place] = self.take(full, number, shape)
+            elif full in self._arrays:
+                parts[part] = self._last[part, position] = self.take(full, number, shape)
             elif part == "value" and content(parts["lower"]) == content(parts["upper"]):
-                parts[part] = self._last[part, place] = parts["lower"]
+                parts[part] = self._last[part, position] = parts["lower"]
             else:
-                parts[part] = self._earlier(full, part, place, tuple(shape))
+                parts[part] = self._earlier(full, part, position, tuple(shape))
         return parts
 
-    def _earlier(self, name: str, part: str, place: int, shape: tuple[int, ...]) -> Array:
-        array = self._last.get((part, place))
+    def _earlier(self, name: str, part: str, number: int, shape: tuple[int, ...]) -> Array:
+        array = self._last.get((part, number))
         if array is None or array.shape != shape:
             raise CorpusError(f"{self._file}: tensor {name} is missing")
         return array
 
     def take(self, name: str, type_: str, shape: Sequence[int]) -> Array:
-        array = self._found.get(name)
+        array = self._arrays.get(name)
         if array is None:
             raise CorpusError(f"{self._file}: tensor {name} is missing")
         try:
             return restored(array, type_, shape)
         except ValueError as error:
-            told = f"told {type_} {list(shape)}, {error}"
-            raise CorpusError(f"{self._file}: tensor {name} does not match the descriptor: {told}") from None
+            expected = f"told {type_} {list(shape)}, {error}"
+            raise CorpusError(f"{self._file}: tensor {name} does not match the descriptor: {expected}") from None
 
 
-def _case(told: Mapping[str, Any], found: _Tensors) -> Batch:
-    program = program_from(told["program"], found.take)
-    inputs = tuple(found.take(f"input_{place}", one["type"], one["shape"]) for place, one in enumerate(told["inputs"]))
-    if [leaf.type for leaf in program.leaves] != [one["type"] for one in told["inputs"]]:
+def _case(descriptor: Mapping[str, Any], taken: _Tensors) -> Batch:
+    program = program_from(descriptor["program"], taken.take)
+    inputs = tuple(
+        taken.take(f"input_{number}", fields["type"], fields["shape"])
+        for number, fields in enumerate(descriptor["inputs"])
+    )
+    if [leaf.type for leaf in program.leaves] != [fields["type"] for fields in descriptor["inputs"]]:
         raise ValueError("the inputs do not match the program")
-    options = tuple(_option_from(one, f"option_{place}", found) for place, one in enumerate(told["options"]))
-    mended = None if told["mended"] is None else _text(told["mended"])
-    expectation = Expectation(options, _texts(told["types"]))
+    options = tuple(
+        _option_from(fields, f"option_{number}", taken) for number, fields in enumerate(descriptor["options"])
+    )
+    valid_variant = None if descriptor["mended"] is None else _text(descriptor["mended"])
+    expectation = Expectation(options, _texts(descriptor["types"]))
     if any([option.labels for option in options] != expectation.labels(pattern) for pattern in expectation.patterns):
         raise ValueError("a label names a silence that is not open")
     return Batch.of_case(
-        _text(told["id"]), program, inputs, expectation, clauses=_texts(told["clauses"]), mended=mended
+        _text(descriptor["id"]),
+        program,
+        inputs,
+        expectation,
+        clauses=_texts(descriptor["clauses"]),
+        valid_variant=valid_variant,
     )
 
 
@@ -455,7 +471,7 @@ def _texts(words: Any) -> tuple[str, ...]:
 def _option(option: Option) -> dict[str, Any]:
     more: dict[str, Any] = {}
     if option.structure:
-        more["structure"] = [structure_json(one) for one in option.structure]
+        more["structure"] = [structure_json(structure) for structure in option.structure]
     if option.checks:
         more["checks"] = [
             {
@@ -496,28 +512,33 @@ def _parts(laned: Bounds) -> Iterator[tuple[str, Array]]:
         yield from (("rest", bounds.residue.rest), ("doubt", bounds.residue.doubt))
 
 
-def _option_from(told: Mapping[str, Any], name: str, found: _Tensors) -> Option:
-    if told["kind"] not in KINDS or told["level"] not in ("strict", "declared"):
-        raise ValueError(f"{name} is of kind {told['kind']!r} and level {told['level']!r}")
-    outputs = tuple(_bounds_from(one, name, place, found) for place, one in enumerate(told["outputs"]))
-    labels = tuple((silence, _text(answer)) for silence, answer in told["labels"].items())
-    structure = tuple(map(structure_from, told.get("structure", ())))
-    checks = tuple(_check_from(one, f"{name}_check_{place}", found) for place, one in enumerate(told.get("checks", ())))
-    kind, exceptional, level = told["kind"], told["exceptional"], told["level"]
+def _option_from(fields: Mapping[str, Any], name: str, taken: _Tensors) -> Option:
+    if fields["kind"] not in KINDS or fields["level"] not in ("strict", "declared"):
+        raise ValueError(f"{name} is of kind {fields['kind']!r} and level {fields['level']!r}")
+    outputs = tuple(_bounds_from(part, name, number, taken) for number, part in enumerate(fields["outputs"]))
+    labels = tuple((silence, _text(answer)) for silence, answer in fields["labels"].items())
+    structure = tuple(map(structure_from, fields.get("structure", ())))
+    checks = tuple(
+        _check_from(part, f"{name}_check_{number}", taken) for number, part in enumerate(fields.get("checks", ()))
+    )
+    kind, exceptional, level = fields["kind"], fields["exceptional"], fields["level"]
     return Option(labels, outputs, kind, exceptional, level, structure=structure, checks=checks)
 
 
-def _check_from(told: Mapping[str, Any], name: str, found: _Tensors) -> Check:
-    if told["name"] not in get_args(CheckName):
-        raise ValueError(f"{name} is called {told['name']!r}")
-    arrays = (found.take(f"{name}_{place}", one["type"], one["shape"]) for place, one in enumerate(told["arrays"]))
-    settings = tuple(told["settings"].items())
-    return Check(told["name"], tuple(told["outputs"]), settings, tuple(array[np.newaxis] for array in arrays))
+def _check_from(fields: Mapping[str, Any], name: str, taken: _Tensors) -> Check:
+    if fields["name"] not in get_args(CheckName):
+        raise ValueError(f"{name} is called {fields['name']!r}")
+    arrays = (
+        taken.take(f"{name}_{number}", array_fields["type"], array_fields["shape"])
+        for number, array_fields in enumerate(fields["arrays"])
+    )
+    settings = tuple(fields["settings"].items())
+    return Check(fields["name"], tuple(fields["outputs"]), settings, tuple(array[np.newaxis] for array in arrays))
 
 
-def _bounds_from(told: Mapping[str, Any], name: str, place: int, found: _Tensors) -> Bounds:
-    parts = found.parts(name, place, told)
-    spread = Spread(parts["sigma"], float(told["limit"])) if "sigma" in parts else None
+def _bounds_from(fields: Mapping[str, Any], name: str, number: int, taken: _Tensors) -> Bounds:
+    parts = taken.parts(name, number, fields)
+    spread = Spread(parts["sigma"], float(fields["limit"])) if "sigma" in parts else None
     residue = Residue(parts["rest"], parts["doubt"]) if "rest" in parts else None
-    bounds = Bounds(told["type"], parts["value"], parts["lower"], parts["upper"], parts.get("flags"), spread, residue)
+    bounds = Bounds(fields["type"], parts["value"], parts["lower"], parts["upper"], parts.get("flags"), spread, residue)
     return bounds.mapped(lambda array: array[np.newaxis])

@@ -78,12 +78,12 @@ class FolderFiles:
 
     def sizes(self) -> Mapping[str, int]:
         """Return every file with its size."""
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         for path, entry in self._walk(self.root, ""):
-            found[path] = entry.stat(follow_symlinks=False).st_size
-            if len(found) > MOST_FILES:
+            sizes[path] = entry.stat(follow_symlinks=False).st_size
+            if len(sizes) > MOST_FILES:
                 raise CorpusError(f"{self.root}: more than {MOST_FILES:,} files")
-        return found
+        return sizes
 
     def _walk(self, folder: Path, prefix: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
         with os.scandir(folder) as entries:
@@ -185,7 +185,7 @@ class ArchiveFiles:
 def _checked(entries: list[zipfile.ZipInfo], name: str) -> dict[str, zipfile.ZipInfo]:
     if len(entries) > MOST_FILES:
         raise CorpusError(f"{name}: more than {MOST_FILES:,} files")
-    found: dict[str, zipfile.ZipInfo] = {}
+    by_name: dict[str, zipfile.ZipInfo] = {}
     folded: set[str] = set()
     for entry in entries:
         check_path(entry.filename.removesuffix("/"), name)
@@ -194,11 +194,11 @@ def _checked(entries: list[zipfile.ZipInfo], name: str) -> dict[str, zipfile.Zip
             raise CorpusError(f"{name}: {entry.filename} appears twice")
         folded.add(entry.filename.lower())
         if not entry.is_dir():
-            found[entry.filename] = entry
+            by_name[entry.filename] = entry
     if sum(entry.file_size for entry in entries) > LARGEST_WHOLE:
         raise CorpusError(f"{name}: its files have more than {LARGEST_WHOLE:,} bytes together")
     _check_overlaps(entries, name)
-    return found
+    return by_name
 
 
 def _check_entry(entry: zipfile.ZipInfo, name: str) -> None:
@@ -212,8 +212,8 @@ def _check_entry(entry: zipfile.ZipInfo, name: str) -> None:
     if entry.file_size > LARGEST_FILE:
         raise CorpusError(f"{name}: {entry.filename} has more than {LARGEST_FILE:,} bytes")
     if entry.file_size > max(SMALL, entry.compress_size * LARGEST_RATIO):
-        told = f"{entry.compress_size:,} bytes that unpack to {entry.file_size:,}"
-        raise CorpusError(f"{name}: {entry.filename}: {told}; expected {LARGEST_RATIO} times as many at most")
+        sizes = f"{entry.compress_size:,} bytes that unpack to {entry.file_size:,}"
+        raise CorpusError(f"{name}: {entry.filename}: {sizes}; expected {LARGEST_RATIO} times as many at most")
 
 
 def _check_overlaps(entries: list[zipfile.ZipInfo], name: str) -> None:
@@ -310,7 +310,7 @@ def _refuse(word: str) -> NoReturn:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise ValueError("a key appears twice")
-    return found
+    return fields

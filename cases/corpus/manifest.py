@@ -70,7 +70,7 @@ class Manifest:
             name: {"folder": c.folder, "case_digest": c.case_digest, "expectation_digest": c.expectation_digest}
             for name, c in self.cases.items()
         }
-        told = {
+        fields = {
             "schema": SCHEMA,
             "format": self.format,
             "suite": {"version": self.suite},
@@ -80,7 +80,7 @@ class Manifest:
             "bytes": self.size,
             "cases": cases,
         }
-        return lined_json(told)
+        return lined_json(fields)
 
 
 @dataclass(frozen=True)
@@ -110,35 +110,35 @@ def sha256(content: bytes) -> str:
 def read_manifest(files: Files) -> Manifest:
     """Read the manifest of a corpus. Raises CorpusError, which names the file, if it is invalid."""
     name = f"{files.name}: {MANIFEST}"
-    told = read_json(files.read(MANIFEST, LARGEST_JSON), name)
-    if told.get("schema") != SCHEMA:
-        read = told.get("schema")
+    fields = read_json(files.read(MANIFEST, LARGEST_JSON), name)
+    if fields.get("schema") != SCHEMA:
+        read = fields.get("schema")
         raise CorpusError(f"{name}: has schema {read!r}; this version of opconform reads schema {SCHEMA}")
     try:
-        found = _manifest(told)
+        manifest = _manifest(fields)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CorpusError(f"{name}: not a manifest of schema {SCHEMA}: {type(error).__name__}: {error}") from None
-    for case in found.cases.values():
+    for case in manifest.cases.values():
         check_path(case.folder, name)
-    return found
+    return manifest
 
 
-def _manifest(told: Mapping[str, Any]) -> Manifest:
-    if told["format"] not in FORMATS:
-        raise ValueError(f"format {told['format']!r}; expected one of {', '.join(FORMATS)}")
+def _manifest(fields: Mapping[str, Any]) -> Manifest:
+    if fields["format"] not in FORMATS:
+        raise ValueError(f"format {fields['format']!r}; expected one of {', '.join(FORMATS)}")
     cases = {
         name: CaseEntry(str(c["folder"]), str(c["case_digest"]), str(c["expectation_digest"]))
-        for name, c in told["cases"].items()
+        for name, c in fields["cases"].items()
     }
-    counts = {name: _size(number) for name, number in told["counts"].items()}
-    suite = str(told["suite"]["version"])
+    counts = {name: _size(number) for name, number in fields["counts"].items()}
+    suite = str(fields["suite"]["version"])
     if not re.fullmatch(r"\d{1,9}\.\d{1,9}\.\d{1,9}", suite):
         raise ValueError(f"suite version {suite!r}; expected X.Y.Z")
-    selection = dict(told["selection"])
+    selection = dict(fields["selection"])
     siblings = selection.get(SIBLINGS, [])
-    if not isinstance(siblings, list) or not all(isinstance(one, str) and one in cases for one in siblings):
+    if not isinstance(siblings, list) or not all(isinstance(sibling, str) and sibling in cases for sibling in siblings):
         raise ValueError(f"{SIBLINGS}: expected a list of cases in this manifest")
-    return Manifest(told["format"], suite, selection, counts, cases, _size(told["files"]), _size(told["bytes"]))
+    return Manifest(fields["format"], suite, selection, counts, cases, _size(fields["files"]), _size(fields["bytes"]))
 
 
 def _size(number: Any) -> int:
@@ -149,16 +149,16 @@ def _size(number: Any) -> int:
 
 def read_sums(files: Files) -> Sums:
     """Read the sums of a corpus. Raises CorpusError, which names the file and the line, if they are invalid."""
-    name, found = f"{files.name}: {SUMS}", dict[str, str]()
+    name, sums = f"{files.name}: {SUMS}", dict[str, str]()
     lines = files.read(SUMS, LARGEST_JSON).decode("ascii", "replace").splitlines(keepends=True)
     for number, line in enumerate(lines, 1):
         match = _SUM.fullmatch(line)
-        if match is None or match[2] in found or match[2] == SUMS:
+        if match is None or match[2] in sums or match[2] == SUMS:
             expected = "expected a sha256 in lower case, two spaces, and the path of another file, each path once"
             raise CorpusError(f"{name}:{number}: {expected}; read {line.rstrip()[:200]!r}")
         check_path(match[2], f"{name}:{number}")
-        found[match[2]] = match[1]
-    return Sums(found)
+        sums[match[2]] = match[1]
+    return Sums(sums)
 
 
 def checked_read(files: Files, sums: Sums, path: str, largest: int) -> bytes:
@@ -189,8 +189,8 @@ def _changes(files: Files, sums: Sums, path: str, largest: int) -> Iterator[str]
     try:
         checked_read(files, sums, path, largest)
     except CorpusError as error:
-        told = str(error).removeprefix(f"{files.name}: {path}: ")
-        yield f"changed: {path} ({told})"
+        reason = str(error).removeprefix(f"{files.name}: {path}: ")
+        yield f"changed: {path} ({reason})"
 
 
 INDEX = "cases.txt"
@@ -213,9 +213,12 @@ def index_entry(case: Batch, folder: str) -> str:
     Raises OpconformError if a name cannot be a word of the index.
     """
     lines = [_line("case", folder), _line("id", case.id), *_program(case.program)]
-    lines += [_line("output", one.name, one.type) if one else _line("omitted-output") for one in case.program.outputs]
+    lines += [
+        _line("output", output.name, output.type) if output else _line("omitted-output")
+        for output in case.program.outputs
+    ]
     if case.expectation.invalid:
-        lines.append(_line("invalid", *([] if case.mended is None else [case.mended])))
+        lines.append(_line("invalid", *([] if case.valid_variant is None else [case.valid_variant])))
     for option in case.expectation.options:
         lines += _option(option)
     return "".join([*lines, "\n"])
@@ -229,16 +232,16 @@ def _program(program: Program) -> Iterator[str]:
         yield _line("attribute", attribute.name, attribute.kind, *_values(attribute))
     fed = [i.name for i in program.feeds for _ in i.leaves]
     met: set[str] = set()
-    for one in program.inputs:
-        again = one is not None and one.name in met
-        met |= {one.name} if one is not None else set()
-        if one is None or again:
-            yield _line("omitted") if one is None else _line("again", str(fed.index(one.name)))
+    for input_ in program.inputs:
+        again = input_ is not None and input_.name in met
+        met |= {input_.name} if input_ is not None else set()
+        if input_ is None or again:
+            yield _line("omitted") if input_ is None else _line("again", str(fed.index(input_.name)))
         else:
-            yield from _input(one)
-    for one in program.captured:
-        yield _line("captured", one.name)
-        yield from _input(one)
+            yield from _input(input_)
+    for input_ in program.captured:
+        yield _line("captured", input_.name)
+        yield from _input(input_)
     if program.around is not None:
         yield _line("around", *_values(Attribute("around", "graph", program.around)))
 
@@ -265,14 +268,14 @@ def _structure(structure: Structure) -> str:
 
 
 def _values(attribute: Attribute) -> Iterator[str]:
-    for one in attribute.value if isinstance(attribute.value, tuple) else (attribute.value,):
-        if isinstance(one, str):
-            yield f"={quote(one, safe='')}"
-        elif isinstance(one, Tensor | SparseTensor | Body):
-            told = attribute_value(one)
-            yield f"={quote(json.dumps(told, separators=(',', ':')), safe='')}"
+    for value in attribute.value if isinstance(attribute.value, tuple) else (attribute.value,):
+        if isinstance(value, str):
+            yield f"={quote(value, safe='')}"
+        elif isinstance(value, Tensor | SparseTensor | Body):
+            encoded = attribute_value(value)
+            yield f"={quote(json.dumps(encoded, separators=(',', ':')), safe='')}"
         else:
-            yield float(one).hex() if attribute.kind.startswith(_FLOATS) else str(int(one))
+            yield float(value).hex() if attribute.kind.startswith(_FLOATS) else str(int(value))
 
 
 def _option(option: Option) -> Iterator[str]:
@@ -283,9 +286,9 @@ def _option(option: Option) -> Iterator[str]:
     for check in option.checks:
         settings = (f"{name}={quote(str(setting), safe='')}" for name, setting in check.settings)
         yield _line("check", check.name, *map(str, check.outputs), *settings)
-    for place, bounds in enumerate(option.outputs):
+    for number, bounds in enumerate(option.outputs):
         if bounds.spread is not None:
-            yield _line("spread", str(place), bounds.spread.limit.hex())
+            yield _line("spread", str(number), bounds.spread.limit.hex())
 
 
 def _line(*words: str) -> str:

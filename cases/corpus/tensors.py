@@ -62,9 +62,9 @@ def write_npy(array: Array) -> bytes:
     plain = stored(array)
     plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
     # NumPy's own function pads differently in different versions
-    told = f"{{'descr': '{plain.dtype.str}', 'fortran_order': False, 'shape': {plain.shape!r}, }}"
-    room = -(len(_MAGIC) + 2 + len(told) + 1) % _ALIGNED
-    header = (told + " " * room + "\n").encode()
+    preamble = f"{{'descr': '{plain.dtype.str}', 'fortran_order': False, 'shape': {plain.shape!r}, }}"
+    room = -(len(_MAGIC) + 2 + len(preamble) + 1) % _ALIGNED
+    header = (preamble + " " * room + "\n").encode()
     return _MAGIC + struct.pack("<H", len(header)) + header + plain.tobytes()
 
 
@@ -98,18 +98,18 @@ def restored(array: Array, name: str, shape: Sequence[int]) -> Array:
     """Return the array that `stored` was given; ValueError if type or shape differ."""
     element = element_type(name)
     if array.dtype == element.dtype:
-        found = array
+        typed = array
     elif element.kind == "string" and array.dtype == np.uint8 and array.ndim == 1:
         return from_content(name, shape, array.tobytes())
     elif array.dtype.kind == "u" and array.itemsize == element.dtype.itemsize and element.dtype.isbuiltin != 1:
         if element.is_packed and bool((array >> element.bits).any()):
             raise ValueError(f"bits set above the width of {name}")
-        found = from_bits(name, array)
+        typed = from_bits(name, array)
     else:
         raise ValueError(f"read {array.dtype} {list(array.shape)}")
-    if found.shape != tuple(shape):
-        raise ValueError(f"read {found.dtype} {list(found.shape)}")
-    return found
+    if typed.shape != tuple(shape):
+        raise ValueError(f"read {typed.dtype} {list(typed.shape)}")
+    return typed
 
 
 def value_file(name: str, type_: str, structure: Structure, arrays: Iterator[Array]) -> bytes:
@@ -144,10 +144,10 @@ def tensors_file(tensors: Mapping[str, Array]) -> bytes:
 def read_tensors_file(content: bytes, file: str) -> dict[str, Array]:
     """Read named tensors that `tensors_file` wrote. Raises CorpusError, which names `file`."""
     tensors = list(parsed("GraphProto", content, file).initializer)
-    found = {tensor.name: _tensor(tensor, f"{file}: {tensor.name}") for tensor in tensors}
-    if len(found) != len(tensors):
+    by_name = {tensor.name: _tensor(tensor, f"{file}: {tensor.name}") for tensor in tensors}
+    if len(by_name) != len(tensors):
         raise CorpusError(f"{file}: a tensor appears twice")
-    return found
+    return by_name
 
 
 _MESSAGES = {
@@ -177,13 +177,13 @@ def _value_proto(expression: TypeExpression, structure: Structure, arrays: Itera
         case "map":
             keys, values = next(arrays), next(arrays)
             held = onnx.SequenceProto(elem_type=1, tensor_values=[tensor_proto(values)])
-            told = {"name": name, "key_type": element_type(expression.key).onnx, "values": held}
+            fields = {"name": name, "key_type": element_type(expression.key).onnx, "values": held}
             if expression.key == "string":
-                return message(**told, string_keys=[one.encode("utf-8", "surrogateescape") for one in keys])
-            return message(**told, keys=keys.tolist())
+                return message(**fields, string_keys=[entry.encode("utf-8", "surrogateescape") for entry in keys])
+            return message(**fields, keys=keys.tolist())
         case "sparse":
             values, indices = next(arrays), next(arrays)
-            dims = [int(one) for one in structure.dims or ()]
+            dims = [int(entry) for entry in structure.dims or ()]
             return message(values=tensor_proto(values, name), indices=tensor_proto(indices), dims=dims)
     held_type = held_by(expression)
     field, number = _FIELDS[held_type.kind]
@@ -263,8 +263,8 @@ def _tensor(tensor: TensorProto, file: str) -> Array:
 
 def _array(content: bytes, dtype: np.dtype[Any], shape: tuple[int, ...], file: str) -> Array:
     if any(extent < 0 for extent in shape) or math.prod(shape) * dtype.itemsize != len(content):
-        told = f"{len(content):,} bytes; that is not the size of shape {list(shape)} of {dtype}"
-        raise CorpusError(f"{file}: {told}")
+        problem = f"{len(content):,} bytes; that is not the size of shape {list(shape)} of {dtype}"
+        raise CorpusError(f"{file}: {problem}")
     try:
         return np.frombuffer(content, dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)
     except ValueError as error:

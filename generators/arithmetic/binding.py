@@ -41,8 +41,10 @@ def through(reference: Reference, binding: Binding, by: Reference | None = None)
         if by is not None:
             return by(c, formula, *ports)
         inputs = [None if own is None else named[own] for own in binding.inputs.values()]
-        found = formula(*_without_end(inputs))
-        results = dict(zip(binding.outputs.values(), found if isinstance(found, tuple) else (found,), strict=False))
+        outputs = formula(*_without_end(inputs))
+        results = dict(
+            zip(binding.outputs.values(), outputs if isinstance(outputs, tuple) else (outputs,), strict=False)
+        )
         return tuple(results[name] for name in c.output_types)
 
     return computed
@@ -50,7 +52,7 @@ def through(reference: Reference, binding: Binding, by: Reference | None = None)
 
 def _without_end(inputs: Sequence[Any]) -> Sequence[Any]:
     """Return inputs without those at the end that are left out."""
-    given = [place for place, one in enumerate(inputs) if one is not None]
+    given = [index for index, value in enumerate(inputs) if value is not None]
     return inputs[: given[-1] + 1] if given else ()
 
 
@@ -77,10 +79,10 @@ class Bound(Call):
             case "clause":
                 return self._clause(name)
             case "silence":
-                told = self._binding.silences.get(name)
-                if told is None or not told.startswith(_OURS):
-                    return None if told is None else (told,)
-                return self._call._ask(("silence", told.removeprefix(_OURS)))
+                bound = self._binding.silences.get(name)
+                if bound is None or not bound.startswith(_OURS):
+                    return None if bound is None else (bound,)
+                return self._call._ask(("silence", bound.removeprefix(_OURS)))
         return self.facts.answer(question)
 
     def _attribute(self, name: str) -> Any:
@@ -115,10 +117,10 @@ class Bound(Call):
 
     def _silence(self, silence: str) -> str | None:
         """Return our silence for one of theirs, None if it is settled. Raises OpconformError if there is none."""
-        told = self._binding.silences.get(silence)
-        if told is None:
+        bound = self._binding.silences.get(silence)
+        if bound is None:
             raise OpconformError(f"{self._call.facts.operator}: `as` neither binds nor settles {silence!r}")
-        return told.removeprefix(_OURS) if told.startswith(_OURS) else None
+        return bound.removeprefix(_OURS) if bound.startswith(_OURS) else None
 
     def open(self, silence: str, where: Value | None = None) -> str:
         """Return the option that is settled, or the chosen one of our silence."""
@@ -149,7 +151,7 @@ class Bound(Call):
         self, name: CheckName, outputs: Sequence[str] = (), arrays: Sequence[Value] = (), **settings: float | str
     ) -> None:
         """Add a test of whole outputs, under our names."""
-        ours = [own for one in outputs if (own := self._binding.outputs[one]) is not None]
+        ours = [own for name_ in outputs if (own := self._binding.outputs[name_]) is not None]
         self._call.check(name, ours, arrays, **settings)
 
 
@@ -158,4 +160,4 @@ def _port(value: Any) -> Port | tuple[Port, ...] | None:
         return None
     if isinstance(value, Value):
         return Port(value.type, value.shape)
-    return tuple(Port(one.type, one.shape) for one in value)
+    return tuple(Port(tensor.type, tensor.shape) for tensor in value)

@@ -109,15 +109,15 @@ def work_of(graph: Graph, fork: Fork) -> Work:
 
 def _last(graph: Graph, outputs: Sequence[int]) -> set[int]:
     """Return the nodes whose results are outputs unchanged."""
-    found: set[int] = set()
+    last: set[int] = set()
     todo = list(outputs)
     while todo:
         at = todo.pop()
         node = graph.nodes[at]
-        found.add(at)
+        last.add(at)
         if node.args and node.room.work == "moves":
             todo += node.args
-    return found
+    return last
 
 
 @dataclass(frozen=True)
@@ -196,9 +196,9 @@ class Formula:
 
     def exact(self, arrays: Sequence[Array]) -> dict[int, Known]:
         """Return every live node's exact values; in the wide carrier also if float64 overflows before an output."""
-        found = exact(self.graph, self.live, arrays, wide=self.wide)
-        if self.wide or not self._overflows(found):
-            return found
+        known = exact(self.graph, self.live, arrays, wide=self.wide)
+        if self.wide or not self._overflows(known):
+            return known
         return exact(self.graph, self.live, arrays, wide=True)
 
     def _overflows(self, known: Mapping[int, Known]) -> bool:

@@ -63,26 +63,28 @@ def gradients(
 
     def walked(**ways: Any) -> tuple[_Walk, list[Value]]:
         walk = _Walk(y, start, xs, **ways)
-        found = walk.gradients()
-        return walk, [walk.times(_Part(seed), one).value for one in found] if pointwise else found
+        results = walk.gradients()
+        return walk, [walk.times(_Part(seed), part).value for part in results] if pointwise else results
 
-    walk, found = walked()
+    walk, results = walked()
     other = bool(walk.ties) and not smooth and c.open("tie", _any(walk.ties)) == "other"
     zero = bool(walk.lost) and c.open("zero-times-infinite", _any(walk.lost)) == "zero"
-    found = walked(other=other, zero=zero)[1] if other or zero else found
+    results = walked(other=other, zero=zero)[1] if other or zero else results
     second = walked(other=other, zero=zero, form=1)[1]
-    return tuple((a if a.at == b.at else a.either(b)).any_zero() for a, b in zip(found, second, strict=True))
+    return tuple((a if a.at == b.at else a.either(b)).any_zero() for a, b in zip(results, second, strict=True))
 
 
 def times(c: Call, seed: Value, derivative: Value) -> Value:
     """Return a gradient times a derivative that a reference wrote itself, with the silence `zero-times-infinite`."""
-    found, lost = _product(seed, derivative)
-    return (_zero(found).where(lost, found) if c.open("zero-times-infinite", lost) == "zero" else found).any_zero()
+    product, lost = _product(seed, derivative)
+    return (
+        _zero(product).where(lost, product) if c.open("zero-times-infinite", lost) == "zero" else product
+    ).any_zero()
 
 
 def _product(g: Value, d: Value) -> tuple[Value, Value]:
-    found = g * d
-    return found, found.isnan() & (g.equal(0.0) | d.equal(0.0))
+    product = g * d
+    return product, product.isnan() & (g.equal(0.0) | d.equal(0.0))
 
 
 def _zero(of: Value) -> Value:
@@ -129,11 +131,11 @@ class _Walk:
         for at in reversed(live):
             if at not in parts or at not in needs or at in ends:
                 continue
-            whole, node = self._total(parts.pop(at)), graph.nodes[at]
+            total, node = self._total(parts.pop(at)), graph.nodes[at]
             operands = [Value(graph, a) for a in node.args]
             wanted = [a in needs for a in node.args]
-            found = self._rule(node, Value(graph, at), whole, operands, wanted)
-            for x, want, part in zip(operands, wanted, found, strict=True):
+            parts_of = self._rule(node, Value(graph, at), total, operands, wanted)
+            for x, want, part in zip(operands, wanted, parts_of, strict=True):
                 if want and part is not None:
                     parts.setdefault(x.at, []).append(self._summed_to(part, x.shape))
         return [
@@ -173,8 +175,8 @@ class _Walk:
         """Return a contribution times a derivative of its shape."""
         product, lost = _product(part.value, derivative)
         self.lost.append(lost if part.mask is None else lost & part.mask)
-        found = _zero(product).where(lost, product) if self.zero else product
-        return _Part(found, part.mask)
+        value = _zero(product).where(lost, product) if self.zero else product
+        return _Part(value, part.mask)
 
     def _rule(
         self, node: Node, y: Value, part: _Part, xs: Sequence[Value], wanted: Sequence[bool]
@@ -192,7 +194,7 @@ class _Walk:
             return (part, *(None,) * (len(xs) - 1))
         if node.name in ("where", "maximum", "minimum"):
             return self._branches(node, xs, self._applied(part))
-        return list(map(_Part, self._whole(node, y, self._applied(part), xs)))
+        return list(map(_Part, self._mixing(node, y, self._applied(part), xs)))
 
     def _branches(self, node: Node, xs: Sequence[Value], g: Value) -> Sequence[_Part | None]:
         """Return the contributions to two operands of which each result is one or the other."""
@@ -209,15 +211,15 @@ class _Walk:
         first, second = _Part(g, mask), _Part(g, ~mask)
         return first, second, *(None,) * (len(xs) - 2)
 
-    def _whole(self, node: Node, y: Value, g: Value, xs: Sequence[Value]) -> Sequence[Value]:
+    def _mixing(self, node: Node, y: Value, g: Value, xs: Sequence[Value]) -> Sequence[Value]:
         """Return the gradients of a primitive that mixes elements."""
         x, axes = xs[0], node.parameters.get("axes", ())
         if issubclass(node.room, Movement) and not issubclass(node.room, (Along, Gather, Scatter)):
             return _moved(node, g, xs)
         match node.name:
             case "sum" | "mean":
-                found = g.broadcast(*x.shape)
-                return (found if node.name == "sum" else found / float(math.prod(x.shape[a] for a in axes)),)
+                spread = g.broadcast(*x.shape)
+                return (spread if node.name == "sum" else spread / float(math.prod(x.shape[a] for a in axes)),)
             case "max" | "min" if len(axes) == 1:
                 return (self._largest(x, y, g, axes[0]),)
             case "matmul":
@@ -230,9 +232,9 @@ class _Walk:
         """Return the gradient of the largest or smallest element: at the first such element, or at the last."""
         hit = x.equal(y)
         self.ties.append(hit.cast("int64").sum((axis,)) > 1)
-        place = hit.cast("uint8").argmax(axis, late=self.other)
+        index = hit.cast("uint8").argmax(axis, late=self.other)
         own = np.arange(x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(x.rank)])
-        return g.broadcast(*x.shape).where(place.equal(own), _zero(g))
+        return g.broadcast(*x.shape).where(index.equal(own), _zero(g))
 
 
 def _compared(mask: Value) -> tuple[Value, Value] | None:
@@ -254,7 +256,7 @@ def _moved(node: Node, g: Value, xs: Sequence[Value]) -> Sequence[Value]:
     inserted = {"number": -1} if "number" in node.parameters else {}
     origin = np.asarray(ROOMS[node.name].exact(*indices, **dict(node.parameters) | inserted)).reshape(-1)
     line = g.reshape(g.size).concat([_zero(g).broadcast(1)], 0)
-    found: list[Value] = []
+    gradients: list[Value] = []
     for start, x in zip(starts[:-1], xs, strict=True):
         copies = np.flatnonzero((origin >= start) & (origin < start + x.size))
         owners = origin[copies] - start
@@ -263,5 +265,5 @@ def _moved(node: Node, g: Value, xs: Sequence[Value]) -> Sequence[Value]:
         order = np.argsort(owners, kind="stable")
         table[owners[order], np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)] = copies[order]
         parts = line.take(table, 0)
-        found.append(parts.sum((1,)).reshape(*x.shape))
-    return found
+        gradients.append(parts.sum((1,)).reshape(*x.shape))
+    return gradients

@@ -130,15 +130,15 @@ class Graph:
             needed: Sequence[int] = node.args
             if node.name == "choice":
                 needed = (node.args[node.parameters["options"].index(chosen[node.parameters["silence"]])],)
-            found = [self._known(a, chosen) for a in needed]
+            resolved = [self._known(a, chosen) for a in needed]
             if self._known(at, chosen) is not None:
                 todo.pop()
-            elif None in found:
-                todo += [a for a, one in zip(needed, found, strict=True) if one is None]
+            elif None in resolved:
+                todo += [a for a, known in zip(needed, resolved, strict=True) if known is None]
             elif node.name == "choice":
-                self._resolved[self._key(at, chosen)] = found[0]  # type: ignore[assignment]  # not None
+                self._resolved[self._key(at, chosen)] = resolved[0]  # type: ignore[assignment]  # not None
             else:
-                operands = [Value(self, a) for a in found]  # type: ignore[arg-type]  # likewise
+                operands = [Value(self, a) for a in resolved]  # type: ignore[arg-type]  # likewise
                 self._resolved[self._key(at, chosen)] = self.node(node.name, operands, node.parameters).at
         return {at: self._known(at, chosen) or 0 for at in places}
 
@@ -148,9 +148,9 @@ class Graph:
     def _key(self, at: int, chosen: Mapping[str, str]) -> tuple[object, ...]:
         return at, *[chosen[silence] for silence in self._hangs[at]]
 
-    def port(self, place: int, shape: tuple[int, ...], type_: str) -> Value:
+    def port(self, index: int, shape: tuple[int, ...], type_: str) -> Value:
         """Return the node of an input array, by its index among the case's."""
-        return self._leaf("port", ("port", place), shape, type_)
+        return self._leaf("port", ("port", index), shape, type_)
 
     def literal(self, number: Any, type_: str) -> Value:
         """Return the node of a number or array of numbers, exactly as written."""
@@ -276,10 +276,10 @@ class Value:
 
     def node(self, name: str, *others: Value, **parameters: Any) -> Value:
         """Return a primitive of this value and others, without conversion."""
-        found = self.graph.node(name, (self, *others), parameters)
-        if ROOMS[name].overflows and found.kind == "int":
-            return self.graph.choose("integer-overflow", "exact", found._fitted, lambda: found._beyond)
-        return found
+        value = self.graph.node(name, (self, *others), parameters)
+        if ROOMS[name].overflows and value.kind == "int":
+            return self.graph.choose("integer-overflow", "exact", value._fitted, lambda: value._beyond)
+        return value
 
     def _fitted(self, way: str) -> Value:
         return self.fit("wraps").undefined(self._beyond) if way == "any" else self.fit(way)
@@ -424,10 +424,10 @@ def exact(graph: Graph, live: Sequence[int], arrays: Sequence[Array], *, wide: b
         for at in live:
             node = graph.nodes[at]
             same = (node.operation, *[id(known[a]) for a in node.args])
-            if not node.args or (found := made.get(same)) is None:
+            if not node.args or (result := made.get(same)) is None:
                 value = _exact(node, known, arrays, wide=wide)
-                made[same] = found = next((known[a] for a in node.args if known[a].v is value), None) or Known(value)
-            known[at] = found
+                made[same] = result = next((known[a] for a in node.args if known[a].v is value), None) or Known(value)
+            known[at] = result
     return known
 
 
@@ -449,9 +449,9 @@ def literal(node: Node) -> Array:
     """Return a literal's values, as one lane."""
     number = node.parameters["number"]
     if node.kind == "int":
-        whole = np.asarray(number, object)
-        fits = all(-(1 << 62) < int(n) < 1 << 62 for n in whole.flat)
-        return (whole.astype(np.int64) if fits else each(int, whole))[None]
+        integers = np.asarray(number, object)
+        fits = all(-(1 << 62) < int(n) < 1 << 62 for n in integers.flat)
+        return (integers.astype(np.int64) if fits else each(int, integers))[None]
     return np.asarray(number, NO_LANE[node.kind])[None]
 
 
@@ -459,42 +459,44 @@ def bounded(
     graph: Graph, live: Sequence[int], known: Values, context: Context, outputs: Iterable[int]
 ) -> dict[int, Error]:
     """Return the admissible errors of `outputs`, and of nodes with exact means."""
-    found: dict[int, Error] = {}
+    errors: dict[int, Error] = {}
     made: dict[tuple[object, ...], tuple[Error, list[Error]]] = {}  # as in `exact`, for values that are never rounded
     kept = set(outputs)
     last = {a: at for at in live for a in graph.nodes[at].args}
     with np.errstate(all="ignore"), precise():
         for at in live:
             node, y = graph.nodes[at], known[at]
-            xs, es = [known[a] for a in node.args], [found[a] for a in node.args]
+            xs, es = [known[a] for a in node.args], [errors[a] for a in node.args]
             if node.computes:
-                error = found[at] = _fitted(_error(node, y, xs, es, context), y.v.shape)
+                error = errors[at] = _fitted(_error(node, y, xs, es, context), y.v.shape)
             else:
                 same = (node.operation, *map(id, (y, *xs, *es)))
                 if not es or same not in made:
                     made[same] = _fitted(_error(node, y, xs, es, context), y.v.shape), es
-                error = found[at] = made[same][0]
+                error = errors[at] = made[same][0]
             if error.exact_mean is not None:
                 kept.add(at)
             for a in node.args:
                 if last[a] == at and a not in kept:
-                    del found[a]
+                    del errors[a]
                     last[a] = -1
-    return found
+    return errors
 
 
 def charges(
     graph: Graph, live: Sequence[int], known: Values, context: Context
 ) -> dict[int, tuple[Error, list[Charge]]]:
     """Return the admissible errors of every node, and its charges."""
-    found: dict[int, tuple[Error, list[Charge]]] = {}
+    by_node: dict[int, tuple[Error, list[Charge]]] = {}
     with np.errstate(all="ignore"), precise():
         for at in live:
             node, y, noted = graph.nodes[at], known[at], list[Charge]()
             operands = [known[a] for a in node.args]
-            error = _error(node, y, operands, [found[a][0] for a in node.args], context.using("charges", charges=noted))
-            found[at] = _fitted(error, y.v.shape), noted
-    return found
+            error = _error(
+                node, y, operands, [by_node[a][0] for a in node.args], context.using("charges", charges=noted)
+            )
+            by_node[at] = _fitted(error, y.v.shape), noted
+    return by_node
 
 
 def _error(node: Node, y: Known, xs: Sequence[Known], es: Sequence[Error], context: Context) -> Error:
@@ -522,13 +524,13 @@ def _error_beyond(c: Arithmetic, node: Node, y: Known, xs: Sequence[Known], es: 
     """
     room, p = node.room, node.parameters
     if room.work == "moves":
-        found = room.bound(c, y, xs, es, **p)
+        error = room.bound(c, y, xs, es, **p)
     else:
         plain = [
             e if x.beyond is None else replace(e, e=_floats(np.where(x.beyond, 0.0, e.e)))
             for x, e in zip(xs, es, strict=True)
         ]
-        found = room.bound(c, y, xs, plain, **p)
+        error = room.bound(c, y, xs, plain, **p)
         wide, errors = [widened(x.v) for x in xs], [_numbers(e.e, x.v.shape) for x, e in zip(xs, es, strict=True)]
         far = np.zeros(y.v.shape, object)
         for signs in itertools.product((-1, 1), repeat=len(xs)):
@@ -538,17 +540,17 @@ def _error_beyond(c: Arithmetic, node: Node, y: Known, xs: Sequence[Known], es: 
         if room.accumulates:
             size = room.exact(*(abs(x) + e for x, e in zip(wide, errors, strict=True)), **p)
         unit = max(c.accumulator.roundoff, c.storage.roundoff)
-        whole = (far + room.roundings(c, [x.v.shape[1:] for x in xs], **p) * unit * size) * SLACK
+        beyond = (far + room.roundings(c, [x.v.shape[1:] for x in xs], **p) * unit * size) * SLACK
         lost = [np.where(False if x.beyond is None else x.beyond, np.nan, x.f) for x in xs]
         there = np.isnan(np.asarray(room.exact(*lost, **p))) & ~np.isnan(y.f)
         there = there if y.beyond is None else there | y.beyond
-        usual = without_nan(np.broadcast_to(found.e, y.v.shape), 0.0)
-        found.e = np.where(there, np.maximum(whole, np.where(np.isfinite(usual), usual, 0.0)), found.e)
+        usual = without_nan(np.broadcast_to(error.e, y.v.shape), 0.0)
+        error.e = np.where(there, np.maximum(beyond, np.where(np.isfinite(usual), usual, 0.0)), error.e)
     if y.beyond is None:
-        found.e = _floats(found.e)
+        error.e = _floats(error.e)
     else:
-        found.flags = found.flags | np.where(y.beyond, np.where(y.f > 0, POSITIVE, NEGATIVE), np.uint8(0))
-    return found
+        error.flags = error.flags | np.where(y.beyond, np.where(y.f > 0, POSITIVE, NEGATIVE), np.uint8(0))
+    return error
 
 
 def _numbers(error: Size, shape: tuple[int, ...]) -> Array:

@@ -71,17 +71,17 @@ class Maker:
     def flushed(self) -> tuple[list[Array], dict[int, Known]]:
         """The inputs with subnormal numbers read as zeros, and all nodes' exact values for these inputs."""
         arrays = list(self.arrays)
-        for place, type_ in self.recording.real_ports:
-            arrays[place] = flushed_input(arrays[place], format_of(type_).tiny)
+        for index, type_ in self.recording.real_ports:
+            arrays[index] = flushed_input(arrays[index], format_of(type_).tiny)
         return arrays, self.recording.exact(arrays)
 
     @functools.cached_property
     def small(self) -> Array:
         """A mask of the lanes with subnormal numbers in any input."""
-        found = np.zeros(self.lanes, bool)
-        for place, type_ in self.recording.real_ports:
-            found = found | self.any_lane(_subnormal(self.arrays[place], format_of(type_).tiny))
-        return found
+        small = np.zeros(self.lanes, bool)
+        for index, type_ in self.recording.real_ports:
+            small = small | self.any_lane(_subnormal(self.arrays[index], format_of(type_).tiny))
+        return small
 
     def errors(self, context: Context, *, flushed: bool) -> Mapping[int, Error]:
         """Return the errors of all forks' outputs and means in a context, computed once per context."""
@@ -97,8 +97,8 @@ class Maker:
         if self.recording.invalid_clause:
             return Expectation((), self.recording.types, self.lanes)
         with np.errstate(all="ignore"), precise():
-            found = list(self._all_options())
-        return Expectation(tuple(found), self.recording.types, self.lanes)
+            options = list(self._all_options())
+        return Expectation(tuple(options), self.recording.types, self.lanes)
 
     def _all_options(self) -> Iterator[Option]:
         forks, valid = self.recording.forks, self._valid
@@ -108,11 +108,11 @@ class Maker:
             here = where & own
             if here.any():
                 checks = self._checks(fork) if fork.checks else ()
-                for one in self._options(fork, self.recording.works[index]):
-                    both = one.applies & here
+                for option in self._options(fork, self.recording.works[index]):
+                    both = option.applies & here
                     if both.any():
-                        labels = (*fork.labels, *one.labels)
-                        yield replace(one, labels=labels, applies=both, structure=fork.structure, checks=checks)
+                        labels = (*fork.labels, *option.labels)
+                        yield replace(option, labels=labels, applies=both, structure=fork.structure, checks=checks)
             if own is not self._everywhere:
                 refused = where & anywhere & ~own  # this reading expects a refusal
                 if refused.any():
@@ -120,9 +120,9 @@ class Maker:
 
     def _checks(self, fork: Fork) -> tuple[Check, ...]:
         made = []
-        for one in fork.checks:
-            arrays = tuple(self._laned_value(at) for at in one.arrays)
-            made.append(Check(one.name, one.outputs, one.settings, arrays))
+        for check in fork.checks:
+            arrays = tuple(self._laned_value(at) for at in check.arrays)
+            made.append(Check(check.name, check.outputs, check.settings, arrays))
         return tuple(made)
 
     def _laned_value(self, at: int) -> Array:
@@ -133,13 +133,13 @@ class Maker:
     @functools.cached_property
     def _valid(self) -> list[Array]:
         """Masks of the lanes in which each fork's requirements hold; no lane if the program breaks one of them."""
-        found = []
+        masks = []
         for fork in self.recording.forks:
             valid = ~self._everywhere if fork.kind == "invalid" else self._everywhere
             if fork.requirements:
                 valid = valid & ~np.logical_or.reduce(list(self.broken([fork]).values()), axis=0)
-            found.append(valid)
-        return found
+            masks.append(valid)
+        return masks
 
     @functools.cached_property
     def _everywhere(self) -> Array:
@@ -147,17 +147,17 @@ class Maker:
 
     def broken(self, forks: Sequence[Fork]) -> dict[str, Array]:
         """Return masks of the lanes in which each requirement of some forks does not hold."""
-        found: dict[str, Array] = {}
+        masks: dict[str, Array] = {}
         for fork in forks:
             for clause, at in fork.requirements:
                 broken = self.any_lane(~self.values[at].v.astype(bool))
-                found[clause] = found.get(clause, np.zeros(self.lanes, bool)) | broken
-        return found
+                masks[clause] = masks.get(clause, np.zeros(self.lanes, bool)) | broken
+        return masks
 
     def any_lane(self, mask: Array) -> Array:
         """Return a mask of the lanes that have a true element."""
-        found = mask.reshape(len(mask), -1).any(axis=1)
-        return np.broadcast_to(found, (self.lanes,)) if len(mask) != self.lanes else np.asarray(found)
+        lanes = mask.reshape(len(mask), -1).any(axis=1)
+        return np.broadcast_to(lanes, (self.lanes,)) if len(mask) != self.lanes else np.asarray(lanes)
 
     def _applies(self) -> list[Array]:
         """Return masks of the lanes in which each fork's options apply, because its different answers matter there."""
@@ -170,27 +170,31 @@ class Maker:
             conditions = dict(fork.conditions)
             for depth, (silence, _) in enumerate(fork.labels):
                 if silence in conditions:
-                    differs[_place(fork.labels, depth)] = self.any_lane(self.values[conditions[silence]].v.astype(bool))
+                    differs[_silence_at(fork.labels, depth)] = self.any_lane(
+                        self.values[conditions[silence]].v.astype(bool)
+                    )
         first: dict[str, str] = {}
         for fork in forks:
             for silence, option in fork.labels:
                 first.setdefault(silence, option)
-        found = []
+        masks = []
         for fork in forks:
             here = self._everywhere
             for depth, (silence, option) in enumerate(fork.labels):
+                # the first option applies everywhere; another one only where it changes the answer, or every backend
+                # would be reported to choose both
                 if option != first[silence]:
-                    here = here & differs[_place(fork.labels, depth)]
-            found.append(here)
-        return found
+                    here = here & differs[_silence_at(fork.labels, depth)]
+            masks.append(here)
+        return masks
 
     def _compare(self, group: list[int], depth: int, differs: dict[Labels, Array]) -> None:
         """Record the lanes in which the silence at this depth makes a difference; a group shares earlier answers."""
         forks = self.recording.forks
         if not group or len(forks[group[0]].labels) <= depth:
             return
-        place = _place(forks[group[0]].labels, depth)
-        differs.setdefault(place, np.zeros(self.lanes, bool))
+        silence = _silence_at(forks[group[0]].labels, depth)
+        differs.setdefault(silence, np.zeros(self.lanes, bool))
         branches: dict[str, list[int]] = {}
         for index in group:
             branches.setdefault(forks[index].labels[depth][1], []).append(index)
@@ -198,21 +202,22 @@ class Maker:
         for other in others:
             for index in other:
                 rest = forks[index].labels[depth + 1 :]
+                # an option may meet other silences later; then no fork answers them alike, and any of them shows it
                 same = next((i for i in first if forks[i].labels[depth + 1 :] == rest), first[0])
-                if not differs[place].all():
-                    differs[place] = differs[place] | self._differ(same, index)
+                if not differs[silence].all():
+                    differs[silence] = differs[silence] | self._differ(same, index)
         for branch in branches.values():
             self._compare(branch, depth + 1, differs)
 
-    def _differ(self, one: int, other: int) -> Array:
+    def _differ(self, a_index: int, b_index: int) -> Array:
         """Return a mask of the lanes in which two forks differ, by their values and errors in the first context."""
         forks, works, nodes = self.recording.forks, self.recording.works, self.recording.graph.nodes
-        a, b, p, q = forks[one], forks[other], works[one], works[other]
+        a, b, p, q = forks[a_index], forks[b_index], works[a_index], works[b_index]
         unlike: Array = ~self._everywhere
-        if self._valid[one] is not self._valid[other]:
-            unlike = self._valid[one] ^ self._valid[other]
+        if self._valid[a_index] is not self._valid[b_index]:  # forks without requirements share one mask
+            unlike = self._valid[a_index] ^ self._valid[b_index]
         same = [nodes[at].shape for at in a.outputs] == [nodes[at].shape for at in b.outputs]
-        kinds = [(one.kind, one.structure, one.checks) for one in (a, b)]
+        kinds = [(fork.kind, fork.structure, fork.checks) for fork in (a, b)]
         if not same or kinds[0] != kinds[1] or (p.level, p.copies, p.alone) != (q.level, q.copies, q.alone):
             return self._everywhere
         if a.kind != "values":
@@ -220,13 +225,13 @@ class Maker:
         errors = self.errors(self.recording.contexts[0], flushed=False)
         for x, y in zip(a.outputs, b.outputs, strict=True):
             if self.values[x] is not self.values[y] or errors[x] is not errors[y]:
-                found = _unlike(self.values[x].v, self.values[y].v)
+                differing = _unlike(self.values[x].v, self.values[y].v)
                 if not (errors[x].none and errors[y].none):
                     for e, f in ((errors[x].e, errors[y].e), (errors[x].flags, errors[y].flags)):
-                        found = found | np.not_equal(e, f)
+                        differing = differing | np.not_equal(e, f)
                     free = np.bitwise_and(np.bitwise_and(errors[x].flags, errors[y].flags), FREE) > 0
-                    found = np.asarray(found & ~free)
-                unlike = unlike | self.any_lane(found)
+                    differing = np.asarray(differing & ~free)
+                unlike = unlike | self.any_lane(differing)
         return np.asarray(unlike)
 
     def _options(self, fork: Fork, work: Work) -> Iterator[Option]:
@@ -269,7 +274,7 @@ class Maker:
                 yield from Branch(self, fork, work, context, flush_input=True).options(everywhere)
 
 
-def _place(labels: Labels, depth: int) -> Labels:
+def _silence_at(labels: Labels, depth: int) -> Labels:
     """Return the silence at a depth, and the answers before it; overflows are crossed with roundings."""
     return (*(label for label in labels[:depth] if label[0] != "integer-overflow"), (labels[depth][0], ""))
 
@@ -341,13 +346,13 @@ class Branch:
 
         Running means are used for their accuracy, so not in 16 bits.
         """
-        found = np.zeros(self.maker.lanes, bool)
+        lanes = np.zeros(self.maker.lanes, bool)
         for at in self.work.means:
             error = errors.get(at, _NONE)
             c = self.context.at(self.graph.nodes[at].computes)
             if error.exact_mean is not None and c.storage == c.accumulator and c.accumulator.precision >= 24:
-                found = found | self.maker.any_lane(error.exact_mean)
-        return found
+                lanes = lanes | self.maker.any_lane(error.exact_mean)
+        return lanes
 
     def _spreads(self, outputs: Outputs) -> list[Spread | None]:
         """Return a bound on the second moment of each output whose bounds on elements are vacuous (tier T2)."""
@@ -375,21 +380,21 @@ class Branch:
 
         The carrier evaluates the formula in float64, as written.
         """
-        found: list[Residue | None] = []
+        residues: list[Residue | None] = []
         for at, bounds in zip(self.fork.outputs, outputs, strict=True):
             shape = bounds.value.shape
             if self.graph.nodes[at].kind != "real":
-                found.append(None)
+                residues.append(None)
             elif self.maker.recording.wide:
-                found.append(Residue(np.broadcast_to(_rest(self.values[at]), shape), np.zeros(shape)))
+                residues.append(Residue(np.broadcast_to(_rest(self.values[at]), shape), np.zeros(shape)))
             else:
                 errors = self.maker.errors(carrier(self.maker.recording.real_types), flushed=False)
-                found.append(Residue(np.zeros(shape), np.broadcast_to(np.asarray(errors[at].e), shape)))
-        return found
+                residues.append(Residue(np.zeros(shape), np.broadcast_to(np.asarray(errors[at].e), shape)))
+        return residues
 
     def flags_of(self, outputs: Outputs) -> list[MaybeFlags]:
         """Return each output's flags, with the signs of zeros that copying and flushing imply."""
-        found = []
+        every = []
         for bounds, copies in zip(outputs, self.work.copies, strict=True):
             flags = bounds.flags
             if self.flush_input:  # a flushed zero has either sign
@@ -398,8 +403,8 @@ class Branch:
                 plus = bounds.value == 0
                 plus = plus if flags is None else plus & ((flags & (NEGATIVE_ZERO | FREE | ZERO)) == 0)
                 flags = _flagged(flags, plus, POSITIVE_ZERO)
-            found.append(flags)
-        return found
+            every.append(flags)
+        return every
 
     def _by_flush(
         self, summation: str, outputs: Outputs, errors: Mapping[int, Error], applies: Array
@@ -417,8 +422,8 @@ class Branch:
             applies = applies & flushes
         if applies.any():
             zeroed = [_flagged(f, z, ZERO) for f, z in zip(self.flags_of(flushed), flushing, strict=True)]
-            told = [("output", applies), ("input-and-output", inside & ~self.maker.small & applies)]
-            for option, where in [("input-and-output", applies)] if self.flush_input else told:
+            choices = [("output", applies), ("input-and-output", inside & ~self.maker.small & applies)]
+            for option, where in [("input-and-output", applies)] if self.flush_input else choices:
                 yield from self._by_overflow(flushed, zeroed, where, (("summation", summation), ("flush", option)))
 
     def flushing(self) -> Context:
@@ -430,28 +435,28 @@ class Branch:
 
     def _zeros(self, outputs: Outputs, errors: Mapping[int, Error]) -> list[Array]:
         """Return masks of each output's elements that may be below the normal range, with bounds that exclude zero."""
-        found = []
+        masks = []
         for at, bounds in zip(self.fork.outputs, outputs, strict=True):
             if kind_of(bounds.type) != "real":
-                found.append(np.zeros(bounds.value.shape, bool))
+                masks.append(np.zeros(bounds.value.shape, bool))
                 continue
             # if the least magnitude is below zero, zero is within the bounds anyway
             least = np.abs(bounds.value) - np.asarray(errors[at].e, np.float64)
-            found.append((least > 0) & (least < format_of(bounds.type).tiny))
-        return found
+            masks.append((least > 0) & (least < format_of(bounds.type).tiny))
+        return masks
 
     def _inner_small(self) -> Array:
         """Return a mask of the lanes with results inside the formula below the normal range, including partial sums."""
-        found = np.zeros(self.maker.lanes, bool)
+        lanes = np.zeros(self.maker.lanes, bool)
         for at in self.work.rounding:
             node = self.graph.nodes[at]
             c, size = self.context.at(node.computes), self.values[at].size
             if at in self.work.inner:
-                found = found | self.maker.any_lane((size > 0) & (size < 2 * c.storage.tiny))
+                lanes = lanes | self.maker.any_lane((size > 0) & (size < 2 * c.storage.tiny))
             inside = node.room.underflows(c, self.values[at], [self.values[a] for a in node.args], **node.parameters)
             if inside is not None:
-                found = found | self.maker.any_lane(inside)
-        return found
+                lanes = lanes | self.maker.any_lane(inside)
+        return lanes
 
     def _by_overflow(
         self, outputs: Outputs, flags: Sequence[MaybeFlags], applies: Array, labels: Labels
@@ -466,8 +471,8 @@ class Branch:
         possible = possible & applies
         yield from self._by_zero(outputs, quiet, applies, (*labels, ("overflow", "avoided")), exceptional=False)
         if possible.any():
-            whole = [q if f is None else f if q is None else f | q for f, q in zip(flags, quiet, strict=True)]
-            yield from self._by_zero(outputs, whole, possible, (*labels, ("overflow", "infinite")), exceptional=True)
+            combined = [q if f is None else f if q is None else f | q for f, q in zip(flags, quiet, strict=True)]
+            yield from self._by_zero(outputs, combined, possible, (*labels, ("overflow", "infinite")), exceptional=True)
 
     def _by_zero(
         self, outputs: Outputs, flags: Sequence[MaybeFlags], applies: Array, labels: Labels, *, exceptional: bool
@@ -489,8 +494,8 @@ class Branch:
         for sign, admitted, where in signs:
             if where.any():
                 bounds = tuple(replace(b, flags=f) for b, f in zip(outputs, admitted, strict=True))
-                told = (*accumulator, *labels, ("zero-sign", sign))
-                yield Option(told, bounds, exceptional=exceptional, level=level, applies=where)
+                option_labels = (*accumulator, *labels, ("zero-sign", sign))
+                yield Option(option_labels, bounds, exceptional=exceptional, level=level, applies=where)
 
 
 def _flagged(flags: MaybeFlags, where: Array, bit: np.uint8) -> MaybeFlags:
@@ -577,11 +582,11 @@ def exact_bounds(known: Known, error: Error, type_: str) -> Bounds:
             value = np.where(outside, 0, value)
     if kind != "text":
         value = value.astype(element_type(type_).dtype)
-    whole = None if isinstance(flags, int) else np.broadcast_to(np.asarray(flags, np.uint8), value.shape)
+    every_flag = None if isinstance(flags, int) else np.broadcast_to(np.asarray(flags, np.uint8), value.shape)
     if error.ends is None:
-        return Bounds(type_, value, value, value, whole)
+        return Bounds(type_, value, value, value, every_flag)
     lower, upper = (np.broadcast_to(end, value.shape).astype(value.dtype) for end in error.ends)
-    return Bounds(type_, value, lower, upper, whole)
+    return Bounds(type_, value, lower, upper, every_flag)
 
 
 def _where(lanes: Array, some: Bounds, others: Bounds) -> Bounds:

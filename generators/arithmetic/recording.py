@@ -45,11 +45,11 @@ class Recording(Formula):
         if not wanted:
             return {}
         known = graphs.exact(self.graph, self.graph.live(wanted), arrays, wide=False)
-        found = {}
+        masks = {}
         for at, every in wanted.items():
             flat = known[at].v.astype(bool).reshape(len(known[at].v), -1)
-            found[at] = np.broadcast_to(flat.all(axis=1) if every else flat.any(axis=1), (lanes,))
-        return found
+            masks[at] = np.broadcast_to(flat.all(axis=1) if every else flat.any(axis=1), (lanes,))
+        return masks
 
     def native(
         self,
@@ -81,11 +81,11 @@ class Recording(Formula):
     def _users_of(self, outputs: tuple[int, ...]) -> Mapping[int, list[int]]:
         """Return the users of each node, among the nodes that outputs need."""
         if outputs not in self._users:
-            found: dict[int, list[int]] = {}
+            users: dict[int, list[int]] = {}
             for at in self.live_of(outputs):
                 for a in dict.fromkeys(self.graph.nodes[at].args):
-                    found.setdefault(a, []).append(at)
-            self._users[outputs] = found
+                    users.setdefault(a, []).append(at)
+            self._users[outputs] = users
         return self._users[outputs]
 
     @functools.cached_property
@@ -97,8 +97,10 @@ class Recording(Formula):
         lines = []
         for at in self.live_of(self.forks[fork].outputs):
             node = self.graph.nodes[at]
-            told = "port {port}" if node.name == "port" else "{number}" if node.name == "literal" else node.room.text
+            template = (
+                "port {port}" if node.name == "port" else "{number}" if node.name == "literal" else node.room.text
+            )
             words = {"name": node.name} | dict(node.parameters)
             shape = "x".join(map(str, node.shape)) or "scalar"
-            lines.append(f"%{at} = {told.format(*(f'%{a}' for a in node.args), **words)}  ({node.type} {shape})")
+            lines.append(f"%{at} = {template.format(*(f'%{a}' for a in node.args), **words)}  ({node.type} {shape})")
         return lines

@@ -51,7 +51,7 @@ Ports: TypeAlias = Mapping[str, Port | tuple[Port, ...] | None]
 """Ports by name, in the signature's order; several for a variadic port or a sequence, None for one left out."""
 Reference: TypeAlias = Callable[..., Any]
 Question: TypeAlias = tuple[Literal["attribute", "given", "clause", "silence", "version", "around"], str]
-Told: TypeAlias = dict[Question, object]
+Answered: TypeAlias = dict[Question, object]
 """The questions that a reference asked about the facts, with the answers."""
 
 
@@ -120,21 +120,21 @@ class Call:
     """A reference's view of its case: attributes, version, known values, options of silences, clauses."""
 
     def __init__(
-        self, facts: Facts, graph: Graph, known: Mapping[str, Array], chosen: Mapping[str, str], told: Told
+        self, facts: Facts, graph: Graph, known: Mapping[str, Array], chosen: Mapping[str, str], answers: Answered
     ) -> None:
-        self.facts, self.graph, self._told = facts, graph, told
+        self.facts, self.graph, self._answers = facts, graph, answers
         self.conditions: dict[str, int] = {}
         self.requirements: list[tuple[str, int]] = []
         self.checks: list[Tested] = []
         self.met: dict[str, str] = {}
-        self._whole: set[str] = set()
+        self._wholly_open: set[str] = set()
         self._known, self._chosen = known, chosen
         self._names: dict[int, str] = {}
         self.captured: dict[str, Any] = {}
 
     def _ask(self, question: Question) -> Any:
-        found = self._told[question] = self.facts.answer(question)
-        return found
+        answer = self._answers[question] = self.facts.answer(question)
+        return answer
 
     @property
     def version(self) -> Any:
@@ -154,11 +154,11 @@ class Call:
     @property
     def types(self) -> Mapping[str, str]:
         """The element type of each given port."""
-        found = {}
+        types = {}
         for name, port in self.facts.ports.items():
             if port:
-                found[name] = port.type if isinstance(port, Port) else port[0].type
-        return found
+                types[name] = port.type if isinstance(port, Port) else port[0].type
+        return types
 
     @property
     def output_types(self) -> Mapping[str, str | None]:
@@ -167,8 +167,8 @@ class Call:
 
     def attr(self, name: str, default: Any = None) -> Any:
         """Return an attribute's value: as given, else the signature's default, else `default`."""
-        found = self._ask(("attribute", name))
-        return default if found is None else found
+        value = self._ask(("attribute", name))
+        return default if value is None else value
 
     def given(self, name: str) -> bool:
         """Return whether the program sets an attribute, or has a port of this name."""
@@ -215,7 +215,7 @@ class Call:
             if where is not None:
                 self.conditions[silence] = where.at
             elif self.met[silence] == "any":
-                self._whole.add(silence)
+                self._wholly_open.add(silence)
         if not self.met[silence]:
             raise OpconformError(f"{self.facts.operator}: {silence} is answered by a primitive, before the formula is")
         if self.met[silence] in ENDS:
@@ -242,7 +242,7 @@ class Call:
     @property
     def frees_all(self) -> bool:
         """Whether an option leaves every element of every output open."""
-        return bool(self._whole)
+        return bool(self._wholly_open)
 
     def known(self, port: str | Value) -> Array:
         """Return the values of a port; all lanes then share them. Raises Asks if they are not known yet."""
@@ -266,10 +266,10 @@ class Call:
         """Return the whole numbers of an attribute, or of a port with known values; None if there is neither."""
         if self.facts.ports.get(name) is not None:
             return tuple(int(n) for n in self.known(name).reshape(-1))
-        found = self.attr(name)
-        if found is None:
+        value = self.attr(name)
+        if value is None:
             return None
-        return tuple(int(n) for n in found) if isinstance(found, (list, tuple, np.ndarray)) else (int(found),)
+        return tuple(int(n) for n in value) if isinstance(value, (list, tuple, np.ndarray)) else (int(value),)
 
     def float32(self, name: str, default: float | None = None) -> float:
         """Return a float attribute as ONNX stores it, in float32."""
@@ -303,25 +303,25 @@ class Call:
 
     def values(self) -> list[Any]:
         """Return the ports as values, in the signature's order."""
-        found: list[Any] = []
-        place = 0
+        inputs: list[Any] = []
+        index = 0
         for name, port in self.facts.ports.items():
             if port is None:
-                found.append(None)
+                inputs.append(None)
                 continue
-            values = self._values(port, place)
-            place += len(values)
+            values = self._values(port, index)
+            index += len(values)
             self._names |= {value.at: name for value in values}
-            found.append(self._nested(name, port, values))
+            inputs.append(self._nested(name, port, values))
         for name, captured in self.facts.captured.items():
-            values = self._values(captured, place)
-            place += len(values)
+            values = self._values(captured, index)
+            index += len(values)
             self.captured[name] = self._nested(name, captured, values)
-        return found
+        return inputs
 
-    def _values(self, port: Port | tuple[Port, ...], place: int) -> list[Value]:
+    def _values(self, port: Port | tuple[Port, ...], index: int) -> list[Value]:
         several = (port,) if isinstance(port, Port) else port
-        return [self.graph.port(place + i, one.shape, one.type) for i, one in enumerate(several)]
+        return [self.graph.port(index + i, port_.shape, port_.type) for i, port_ in enumerate(several)]
 
     def _nested(self, name: str, port: Port | tuple[Port, ...], values: list[Value]) -> Any:
         structure = self.facts.structures.get(name)
@@ -347,7 +347,7 @@ class Recorder:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[object, ...], list[tuple[Told, Recording | Asks]]] = {}
+        self._known: dict[tuple[object, ...], list[tuple[Answered, Recording | Asks]]] = {}
         self._same: dict[tuple[object, ...], Recording] = {}
 
     def __call__(self, function: Reference, facts: Facts, known: Mapping[str, Array]) -> Recording:
@@ -355,53 +355,53 @@ class Recorder:
         values = ((name, content(known[name])) for name in sorted(known))
         ports = (*facts.ports.items(), *facts.captured.items(), *facts.structures.items(), *facts.outputs.items())
         key = (function, ports, tuple(values), tuple(facts.precision.items()))
-        found = next((one for told, one in self._known.get(key, ()) if _holds(told, facts)), None)
-        if found is None:
-            told: Told = {}
+        recording = next((stored for answers, stored in self._known.get(key, ()) if _holds(answers, facts)), None)
+        if recording is None:
+            answers: Answered = {}
             try:
-                made = record(function, facts, known, told)
-                found = self._same.setdefault((made.graph.content, made.forks, made.types), made)
+                made = record(function, facts, known, answers)
+                recording = self._same.setdefault((made.graph.content, made.forks, made.types), made)
             except Asks as asks:
-                found = asks
+                recording = asks
             if len(self._known) >= _MOST_KEPT:
                 self._known.clear()
                 self._same.clear()
-            self._known.setdefault(key, []).append((told, found))
-        if isinstance(found, Asks):
-            raise Asks(found.port)
-        return found
+            self._known.setdefault(key, []).append((answers, recording))
+        if isinstance(recording, Asks):
+            raise Asks(recording.port)
+        return recording
 
 
-def _holds(told: Told, facts: Facts) -> bool:
-    return all(_is_same(facts.answer(question), answer) for question, answer in told.items())
+def _holds(answers: Answered, facts: Facts) -> bool:
+    return all(_is_same(facts.answer(question), answer) for question, answer in answers.items())
 
 
-def _is_same(one: object, other: object) -> bool:
+def _is_same(a: object, b: object) -> bool:
     """Return whether answers are equal, including their types: a reference may distinguish 1 from 1.0."""
-    if isinstance(one, tuple) and isinstance(other, tuple):
-        return len(one) == len(other) and all(map(_is_same, one, other))
-    return type(one) is type(other) and one == other
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(_is_same, a, b))
+    return type(a) is type(b) and a == b
 
 
 def record(
     function: Reference,
     facts: Facts,
     known: Mapping[str, Array] | None = None,
-    told: Told | None = None,
-    call_type: Callable[[Facts, Graph, Mapping[str, Array], Mapping[str, str], Told], Call] = Call,
+    answers: Answered | None = None,
+    call_type: Callable[[Facts, Graph, Mapping[str, Array], Mapping[str, str], Answered], Call] = Call,
 ) -> Recording:
     """Return a reference's formula for a program; `known` are values of ports, by name, that belong to the program.
 
-    `told` collects the reference's questions about the facts; `call_type` makes its view of them. Raises Asks if the
+    `answers` collects the reference's questions about the facts; `call_type` makes its view of them. Raises Asks if the
     reference needs the values of another port, OpconformError if it cannot handle the input, or if it opens a silence
     that the version does not have.
     """
-    told = {} if told is None else told
+    answers = {} if answers is None else answers
     graph = Graph(facts.precision)
     forks: list[Fork] = []
     chosen: dict[str, str] | None = {}
     while chosen is not None:
-        call = call_type(facts, graph, known or {}, chosen, told)
+        call = call_type(facts, graph, known or {}, chosen, answers)
         graph.asked = call
         forks += _forks(_fork(function, call), graph, facts.options)
         if len(forks) > MOST_FORKS:
@@ -416,7 +416,7 @@ def _fork(function: Reference, call: Call) -> Fork:
     structure: tuple[Structure, ...] = ()
     kind, invalid = "values", ""
     try:
-        found = function(call, *call.values())
+        results = function(call, *call.values())
     except _Ends as end:
         kind = str(end)
     except Invalid as clause:
@@ -425,7 +425,7 @@ def _fork(function: Reference, call: Call) -> Fork:
         operator = call.facts.operator
         raise OpconformError(f"{operator}: its formula has no answer for such an input: {error!r}") from error
     else:
-        structure = _outputs(found, call, leaves)
+        structure = _outputs(results, call, leaves)
     if kind == "values" and call.frees_all:
         kind = "any"
     return Fork(
@@ -435,7 +435,7 @@ def _fork(function: Reference, call: Call) -> Fork:
         requirements=tuple(call.requirements),
         conditions=tuple(call.conditions.items()),
         checks=tuple(call.checks),
-        structure=structure if any(one.kind != "tensor" for one in structure) else (),
+        structure=structure if any(structure_.kind != "tensor" for structure_ in structure) else (),
         invalid=invalid,
     )
 
@@ -450,20 +450,20 @@ def _forks(fork: Fork, graph: Graph, silences: Mapping[str, tuple[str, ...]]) ->
     places += [at for check in fork.checks for at in check.arrays]
     for options in itertools.product(*(silences[silence] for silence in deferred)):
         chosen = dict(zip(deferred, options, strict=True))
-        found = graph.resolved(places, chosen)
+        resolved = graph.resolved(places, chosen)
         yield replace(
             fork,
             labels=tuple((silence, option or chosen[silence]) for silence, option in fork.labels),
-            outputs=tuple(found[at] for at in fork.outputs),
-            requirements=tuple((clause, found[at]) for clause, at in fork.requirements),
-            conditions=tuple((silence, found[at]) for silence, at in fork.conditions),
-            checks=tuple(replace(one, arrays=tuple(found[at] for at in one.arrays)) for one in fork.checks),
+            outputs=tuple(resolved[at] for at in fork.outputs),
+            requirements=tuple((clause, resolved[at]) for clause, at in fork.requirements),
+            conditions=tuple((silence, resolved[at]) for silence, at in fork.conditions),
+            checks=tuple(replace(test, arrays=tuple(resolved[at] for at in test.arrays)) for test in fork.checks),
         )
 
 
-def _outputs(found: Any, call: Call, leaves: list[Value]) -> tuple[Structure, ...]:
+def _outputs(results: Any, call: Call, leaves: list[Value]) -> tuple[Structure, ...]:
     """Collect the tensors of a reference's outputs, and return the structure of each output."""
-    named = found if isinstance(found, tuple) else (found,)
+    named = results if isinstance(results, tuple) else (results,)
     if len(named) < len(call.output_types):
         raise ValueError(f"{call.facts.operator}: {len(call.output_types)} outputs; its reference has {len(named)}")
     structures = []
@@ -485,11 +485,11 @@ def _structure(value: Any, type_: TypeExpression, leaves: list[Value]) -> Struct
             items = () if value is None else (_structure(value, held_by(type_), leaves),)
             return Structure("optional", items=items)
         case "sequence":
-            return Structure("sequence", items=tuple(_structure(one, held_by(type_), leaves) for one in value))
+            return Structure("sequence", items=tuple(_structure(entry, held_by(type_), leaves) for entry in value))
         case "map" | "sparse":
             first, second = (type_.key, type_.element) if type_.kind == "map" else (type_.element, "int64")
-            for one, element in zip(value, (first, second), strict=True):
-                leaves.append(one.cast(element))
+            for entry, element in zip(value, (first, second), strict=True):
+                leaves.append(entry.cast(element))
             return Structure(type_.kind, count=value[0].shape[0])
     if not isinstance(value, Value):
         raise TypeError

@@ -64,26 +64,26 @@ class Difference:
 
     cause: Cause
     situation: Situation
-    said: tuple[Said, Said]
+    said: tuple[VersionAnswers, VersionAnswers]
     rules: tuple[tuple[Clause | Silence, ...], tuple[Clause | Silence, ...]]
     types: tuple[str, ...]
 
 
-def differences(one: Side, other: Side) -> list[Difference]:
+def differences(side: Side, other: Side) -> list[Difference]:
     """Return the differences between the versions, the smallest inputs first. Raises OpconformError if incomparable.
 
     The cause of a difference are the roles for which a single change makes the versions agree. Inputs that differ for
     several reasons at once have no cause, and are left out if other inputs show each reason.
     """
-    check_comparable(one, other)
-    return _Comparison((one, other)).differences()
+    check_comparable(side, other)
+    return _DifferenceSearch((side, other)).differences()
 
 
 _Key: TypeAlias = tuple[Cause, tuple[bool, bool]]
 
 
 @dataclass
-class _Found:
+class _Inputs:
     """The inputs that differ for one cause, and all their element types."""
 
     situations: list[Situation] = field(default_factory=list)
@@ -91,14 +91,14 @@ class _Found:
 
 
 @dataclass
-class _Comparison:
+class _DifferenceSearch:
     sides: tuple[Side, Side]
-    _known: dict[Situation, tuple[Said, Said] | None] = field(default_factory=dict)
+    _known: dict[Situation, tuple[VersionAnswers, VersionAnswers] | None] = field(default_factory=dict)
 
     def differences(self) -> list[Difference]:
         seen = dict.fromkeys(situation for side in self.sides for situation in side.situations())
         levels = _levels(seen)
-        causes: dict[_Key, _Found] = {}
+        causes: dict[_Key, _Inputs] = {}
         for situation in sorted({*seen, *_crossed(levels), *self._typed(levels)}, key=lambda s: s.size):
             self._add(situation, levels, causes)
         for role, kind in [cause[0] for cause, _ in causes if len(cause) == 1 and cause[0][0] not in (SHAPES, TYPE)]:
@@ -107,14 +107,14 @@ class _Comparison:
                     for value in levels[role][:_ALTERNATIVES]:
                         self._add(situation.having(role, value), levels, causes)
         simple = {cause for cause, _ in causes}
-        found_ = [
-            self._difference(cause, found)
-            for (cause, _), found in causes.items()
+        listed = [
+            self._difference(cause, group)
+            for (cause, _), group in causes.items()
             if not any(set(other) < set(cause) for other in simple if other) and (cause or simple == {()})
         ]
-        return sorted(found_, key=lambda d: (len(d.cause), d.situation.size))
+        return sorted(listed, key=lambda d: (len(d.cause), d.situation.size))
 
-    def _add(self, situation: Situation, levels: Mapping[str, Sequence[Value]], causes: dict[_Key, _Found]) -> None:
+    def _add(self, situation: Situation, levels: Mapping[str, Sequence[Value]], causes: dict[_Key, _Inputs]) -> None:
         """Add a situation under its cause, if the two versions differ in it."""
         both = self.asked(situation)
         if both is None or both[0].content == both[1].content:
@@ -122,16 +122,16 @@ class _Comparison:
         valid = (bool(both[0].answers), bool(both[1].answers))
         known = next((k for k in causes if k[1] == valid and _is_explained(situation, k[0])), None)
         key = known or (self._cause(situation, levels), valid)
-        found = causes.setdefault(key, _Found())
-        found.types[situation.type] = None
-        if known is None or self._openness(situation) < self._openness(found.situations[0]):
-            found.situations.append(situation)
+        group = causes.setdefault(key, _Inputs())
+        group.types[situation.type] = None
+        if known is None or self._openness(situation) < self._openness(group.situations[0]):
+            group.situations.append(situation)
 
-    def asked(self, situation: Situation) -> tuple[Said, Said] | None:
+    def asked(self, situation: Situation) -> tuple[VersionAnswers, VersionAnswers] | None:
         """Return both versions' answers; None if one of them cannot express the input."""
         if situation not in self._known:
             types = element_names(situation.type) if situation.type else ()
-            if not all(suits(situation.fill, element_type(one)) for one in types):
+            if not all(suits(situation.fill, element_type(type_)) for type_ in types):
                 return None
             try:
                 self._known[situation] = said(self.sides, situation)  # type: ignore[assignment]  # two of two
@@ -164,17 +164,17 @@ class _Comparison:
             return
         for name in dict.fromkeys(t for side in self.sides for t in side.types):
             for fill in NUMERIC:
-                if all(suits(fill, element_type(one)) for one in element_names(name)):
+                if all(suits(fill, element_type(element)) for element in element_names(name)):
                     yield replace(plain, type=name, fill=fill)
 
-    def _difference(self, cause: Cause, found: _Found) -> Difference:
-        ordered = sorted(found.situations, key=lambda s: (s.size[0] >= LARGEST, self._openness(s), s.size))
+    def _difference(self, cause: Cause, group: _Inputs) -> Difference:
+        ordered = sorted(group.situations, key=lambda s: (s.size[0] >= LARGEST, self._openness(s), s.size))
         both = self.asked(ordered[0])
         if both is None:
             raise TypeError("a difference needs answers of both versions")
         here, there = self.sides
-        one, other = rules_of(here, there, cause, both[0]), rules_of(there, here, cause, both[1])
-        return Difference(cause, ordered[0], both, (one, other), tuple(found.types))
+        rules, other_rules = rules_of(here, there, cause, both[0]), rules_of(there, here, cause, both[1])
+        return Difference(cause, ordered[0], both, (rules, other_rules), tuple(group.types))
 
     def _openness(self, situation: Situation) -> int:
         """Return the number of admissible answers beyond one per side: a difference is clearest with one each."""
@@ -224,17 +224,17 @@ def _class_of_shapes(shapes: Sequence[Part]) -> str:
     return "no elements" if not part_size(shapes[0]) else _PLAIN_SHAPES
 
 
-def rules_of(side: Side, other: Side, cause: Cause, told: Said) -> tuple[Clause | Silence, ...]:
+def rules_of(side: Side, other: Side, cause: Cause, answers: VersionAnswers) -> tuple[Clause | Silence, ...]:
     """Return the clauses and silences behind a version's answers, as far as they concern the cause.
 
     Between versions of one operator, rules that the other version lacks come first.
     """
     version, roles = side.version, {side.roles.get(role, role) for role, _ in cause}
-    open_ = dict.fromkeys(silence for answer in told.answers for silence, _ in answer.labels)
+    open_ = dict.fromkeys(silence for answer in answers.answers for silence, _ in answer.labels)
     if open_:
         return tuple(version.silences[s] for s in open_ if s in version.silences)
-    clauses = [version.clauses[c.partition("#")[2]] for c in told.clauses]
-    if not told.answers:
+    clauses = [version.clauses[c.partition("#")[2]] for c in answers.clauses]
+    if not answers.answers:
         return tuple(clauses) or _broken(side, cause)
     new = [c for c in clauses if c.id not in other.version.clauses] if side.spec is other.spec else []
     return tuple(new) or tuple(c for c in clauses if c.when and roles & set(c.when)) or tuple(clauses[:1])
@@ -242,14 +242,14 @@ def rules_of(side: Side, other: Side, cause: Cause, told: Said) -> tuple[Clause 
 
 def _broken(side: Side, cause: Cause) -> tuple[Clause, ...]:
     """Return the clauses of the edges that are invalid for this cause."""
-    found: dict[str, Clause] = {}
+    clauses: dict[str, Clause] = {}
     for edge, situation in side.edge_situations():
         classes = [(role, class_of(role, situation)) for role, _ in cause if role != TYPE]
         wrong_type = any(role == TYPE for role, _ in cause) and situation.type not in side.types
         if (classes and tuple(classes) == cause) or wrong_type:
             tests = side.version.edges[edge].tests
-            found |= {test: side.version.clauses[test] for test in tests if test in side.version.clauses}
-    return tuple(found.values())
+            clauses |= {test: side.version.clauses[test] for test in tests if test in side.version.clauses}
+    return tuple(clauses.values())
 
 
 def _levels(seen: Mapping[Situation, None]) -> dict[str, list[Value]]:
@@ -293,13 +293,13 @@ def _few(bare: Situation, role: str, values: Sequence[Value]) -> list[Value]:
 
 
 def _few_shapes(values: Sequence[Value]) -> list[tuple[Part, ...]]:
-    found: dict[tuple[str, int], tuple[Part, ...]] = {}
+    kept: dict[tuple[str, int], tuple[Part, ...]] = {}
     for value in values:
         shapes: tuple[Part, ...] = value  # type: ignore[assignment]  # as the situations have them
         if sum(map(part_size, shapes)) != 1 or not any(shapes):  # one element shows little
             rank = len(shapes[0]) if shapes and isinstance(shapes[0], tuple) else 0
-            found.setdefault((_class_of_shapes(shapes), min(rank, 2)), shapes)
-    return list(found.values())[:_SHAPES_KEPT]
+            kept.setdefault((_class_of_shapes(shapes), min(rank, 2)), shapes)
+    return list(kept.values())[:_SHAPES_KEPT]
 
 
 Element: TypeAlias = float | int | bool | complex | str
@@ -336,7 +336,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class VersionAnswers:
     """The answers of an operator version for an input; without answers the input is invalid, and `why` has the reason.
 
     `data` are the bytes of the first input.
@@ -354,22 +354,22 @@ class Said:
         return frozenset(answer.content for answer in self.answers)
 
 
-def said(sides: Sequence[Side], situation: Situation) -> tuple[Said, ...]:
+def said(sides: Sequence[Side], situation: Situation) -> tuple[VersionAnswers, ...]:
     """Return each version's answers for the same tensors. Raises Inexpressible if one cannot express them."""
-    found = tuple(_told(side, situation) for side in sides)
-    if len({one.data for one in found if one.answers}) > 1:  # drawn from the case's id
+    answers = tuple(_answers_of(side, situation) for side in sides)
+    if len({answer.data for answer in answers if answer.answers}) > 1:  # drawn from the case's id
         raise Inexpressible(f"{situation.fill} is not the same data for {' and '.join(side.name for side in sides)}")
-    return found
+    return answers
 
 
-def _told(side: Side, situation: Situation) -> Said:
-    known = side.told.get(situation)
+def _answers_of(side: Side, situation: Situation) -> VersionAnswers:
+    known = side.answers.get(situation)
     if known is None:
-        known = side.told[situation] = _said(side, situation)
+        known = side.answers[situation] = _said(side, situation)
     return known
 
 
-def _said(side: Side, situation: Situation) -> Said:
+def _said(side: Side, situation: Situation) -> VersionAnswers:
     try:
         asked = side.case(situation)
     except (ValueError, OpconformError) as error:  # sequences have no tensor shapes, and text is not a number
@@ -377,7 +377,7 @@ def _said(side: Side, situation: Situation) -> Said:
     try:
         case = side.source.case(str(side.named(asked)))
     except CaseIdError as error:
-        return Said(str(asked), (), (), str(error).partition(": ")[2] or str(error))
+        return VersionAnswers(str(asked), (), (), str(error).partition(": ")[2] or str(error))
     except (ValueError, OpconformError) as error:  # tied together by a spec's bundles, but separate here
         raise Inexpressible(str(error)) from error
     clauses = tuple(c for c in case.clauses if c.partition("#")[2] in side.version.clauses)
@@ -388,7 +388,7 @@ def _said(side: Side, situation: Situation) -> Said:
             answer = _answer(option, side.version, names)
             answers.setdefault(answer.content, answer)
     data = content(case.inputs[0]) if case.inputs and situation.shapes else b""
-    return Said(case.id, tuple(answers.values()), clauses, data=data)
+    return VersionAnswers(case.id, tuple(answers.values()), clauses, data=data)
 
 
 def _answer(option: Option, version: VersionSpec, names: Sequence[str]) -> Answer:
@@ -404,5 +404,5 @@ def _output(name: str, bounds: Bounds) -> OutputAnswer:
         return OutputAnswer(name, bounds.shape, None)
     if flags is not None and values.dtype.kind == "f":
         values = np.where((flags & _MINUS) > 0, -0.0, values)
-    whole = values if values.dtype.kind in "biufcO" else values.astype(np.float64)  # the low-bit types
-    return OutputAnswer(name, bounds.shape, tuple(whole.tolist()))
+    wide = values if values.dtype.kind in "biufcO" else values.astype(np.float64)  # the low-bit types
+    return OutputAnswer(name, bounds.shape, tuple(wide.tolist()))

@@ -67,7 +67,7 @@ class Situation:
         if role in (TYPE, FILL):
             return replace(self, type=str(value)) if role == TYPE else replace(self, fill=str(value))
         settings = {**dict(self.settings), role: value}
-        kept = {name: one for name, one in settings.items() if one is not Word.ABSENT}
+        kept = {name: setting for name, setting in settings.items() if setting is not Word.ABSENT}
         return replace(self, settings=tuple(sorted(kept.items())))
 
     @property
@@ -92,7 +92,7 @@ class Side:
     version: VersionSpec
 
     @functools.cached_property
-    def told(self) -> dict[Situation, Any]:
+    def answers(self) -> dict[Situation, Any]:
         """The version's answers so far, by situation."""
         return {}
 
@@ -192,8 +192,8 @@ class Side:
         """Return a setting's value in this version's form. Raises Inexpressible."""
         if isinstance(value, TensorValue):
             letters = free_letters(self.version)
-            told = value.type or (letters[0] if letters else "")
-            type_ = dict(zip(letters, types, strict=False)).get(told, told)
+            letter_or_type = value.type or (letters[0] if letters else "")
+            type_ = dict(zip(letters, types, strict=False)).get(letter_or_type, letter_or_type)
             if not _fits(value, type_):
                 raise Inexpressible(f"{self.name}: {name} has no elements of {type_}")
         attribute = self.version.signature.attribute(attribute_name(name))
@@ -216,11 +216,11 @@ class Side:
             if role.startswith("type(") and role[5:-1] not in self._letters:
                 raise Inexpressible(f"{self.name} has no {role}")
         ports = {letter: port for port, letter in self._letters.items()}
-        for place, letter in enumerate(free_letters(self.version)):
-            told = situation.type if not place else given.get(f"type({ports.get(letter)})", self._usual(letter))
-            if place and told not in self.version.signature.types[letter]:
-                raise Inexpressible(f"{told} is not a type of {letter} in {self.name}")
-            yield str(told)
+        for index, letter in enumerate(free_letters(self.version)):
+            type_ = situation.type if not index else given.get(f"type({ports.get(letter)})", self._usual(letter))
+            if index and type_ not in self.version.signature.types[letter]:
+                raise Inexpressible(f"{type_} is not a type of {letter} in {self.name}")
+            yield str(type_)
 
     def named(self, case: CaseId) -> CaseId:
         """Return a case's id, or the id of the rejected edge that has the same content.
@@ -243,8 +243,8 @@ class Side:
     def _is(self, row: Row, name: str, levels: Sequence[str]) -> bool:
         """Return whether a row has one of these levels of a parameter; never for a bundle."""
         bound = dict(zip(free_letters(self.version), row.id.types, strict=False))
-        told = bound[name] if name in bound else row.get(name) if name in self.roles.values() else None
-        return told is not None and any(self.version.parameters[name].get(level) == told for level in levels)
+        chosen = bound[name] if name in bound else row.get(name) if name in self.roles.values() else None
+        return chosen is not None and any(self.version.parameters[name].get(level) == chosen for level in levels)
 
     @functools.cached_property
     def _rejected(self) -> Mapping[str, str]:
@@ -256,7 +256,7 @@ class Side:
 def _fits(value: TensorValue, type_: str) -> bool:
     kind = element_type(type_).kind
     classes: Any = {"string": str, "float": (int, float), "complex": (int, float)}.get(kind, int)
-    return all(isinstance(one, classes) for one in value.values)
+    return all(isinstance(number, classes) for number in value.values)
 
 
 def side(source: GeneratedCases, name: str) -> Side:
@@ -265,8 +265,8 @@ def side(source: GeneratedCases, name: str) -> Side:
     return Side(source, spec, spec.version(key))
 
 
-def check_comparable(one: Side, other: Side) -> None:
+def check_comparable(side: Side, other: Side) -> None:
     """Raise OpconformError for operators with different references."""
-    if (one.spec.family, one.spec.function) != (other.spec.family, other.spec.function):
-        told = " and ".join(f"{s.name} is {s.spec.family}.{s.spec.function}" for s in (one, other))
-        raise OpconformError(f"these cannot be compared on the same inputs: {told}")
+    if (side.spec.family, side.spec.function) != (other.spec.family, other.spec.function):
+        names = " and ".join(f"{s.name} is {s.spec.family}.{s.spec.function}" for s in (side, other))
+        raise OpconformError(f"these cannot be compared on the same inputs: {names}")

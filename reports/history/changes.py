@@ -38,8 +38,8 @@ class State(NamedTuple):
     @property
     def silences(self) -> dict[str, list[str]]:
         """Return each silence with the options that admit the answer."""
-        found: dict[str, list[str]] = json.loads(self.behaviour)
-        return found
+        silences: dict[str, list[str]] = json.loads(self.behaviour)
+        return silences
 
     @property
     def figures(self) -> Figures:
@@ -50,8 +50,8 @@ class State(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
-        told = {"outcome": str(self.outcome), "behaviour": self.silences}
-        return {**told, "reason": self.reason, "level": self.level}
+        fields = {"outcome": str(self.outcome), "behaviour": self.silences}
+        return {**fields, "reason": self.reason, "level": self.level}
 
     def result(self, case: str, backend: str, detail: str | None = None) -> Result:
         """Return it as a result of this case."""
@@ -179,10 +179,10 @@ class Change:
         """Return the old and new outcome, or the options taken where the standard is silent."""
         if self.kind is ChangeKind.SILENCE and self.old and self.new:
             return _silences(self.old.state, self.new.state)
-        told = [_outcome(side.state) if side else "" for side in (self.old, self.new)]
-        if told[0] == told[1] and self.old and self.new:
-            return f"{told[0]}, {_rest(self.old.state, self.new.state)}"
-        return " to ".join(word for word in told if word)
+        outcomes = [_outcome(side.state) if side else "" for side in (self.old, self.new)]
+        if outcomes[0] == outcomes[1] and self.old and self.new:
+            return f"{outcomes[0]}, {_rest(self.old.state, self.new.state)}"
+        return " to ".join(word for word in outcomes if word)
 
 
 def change_of(old: CaseRecord | None, new: CaseRecord | None) -> Change | None:
@@ -231,7 +231,7 @@ class Changes:
 
     def of(self, kind: ChangeKind, backend: str | None = None) -> int:
         """Return the number of changes of a kind, on one backend or all."""
-        return sum(n for (name, found), n in self.counts.items() if found is kind and backend in (None, name))
+        return sum(n for (name, changed), n in self.counts.items() if changed is kind and backend in (None, name))
 
     @property
     def total(self) -> int:

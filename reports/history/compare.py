@@ -20,7 +20,7 @@ from ...cases.errors import OpconformError
 from ...cases.ids import split_version
 from ..progress import tracked
 from ..runs import (
-    Whole,
+    MergedRun,
     folders_in,
     read_results,
     runs_of,
@@ -67,7 +67,7 @@ class Side:
 
 
 @dataclass
-class Comparison:
+class RunComparison:
     """The changes; `asked_otherwise` counts the cases on both sides whose inputs or expectation differ."""
 
     old: Side
@@ -95,17 +95,17 @@ class Comparison:
 
     def exit_code(self, fail_on: str | None) -> int:
         """Return 1 if there is a change that `fail_on` names: a `regression`, or any `change`."""
-        found = {None: 0, "regression": self.changes.of(ChangeKind.REGRESSION), "change": self.changes.total}
-        return NON_CONFORMANT if found[fail_on] else 0
+        counts = {None: 0, "regression": self.changes.of(ChangeKind.REGRESSION), "change": self.changes.total}
+        return NON_CONFORMANT if counts[fail_on] else 0
 
 
-def compared(old: Side, new: Side) -> Comparison:
+def compared(old: Side, new: Side) -> RunComparison:
     """Return the changes between two sides. Raises OpconformError if they have no backend in common."""
     backends = tuple(name for name in new.versions if name in old.versions)
     if not backends:
-        told = [f"{side.name} has {', '.join(side.versions) or 'none'}" for side in (old, new)]
-        raise OpconformError(f"no backend is on both sides, so there is nothing to compare: {'; '.join(told)}")
-    comparison = Comparison(old, new, backends)
+        sides = [f"{side.name} has {', '.join(side.versions) or 'none'}" for side in (old, new)]
+        raise OpconformError(f"no backend is on both sides, so there is nothing to compare: {'; '.join(sides)}")
+    comparison = RunComparison(old, new, backends)
     for pair in _joined(old.records(backends), new.records(backends)):
         comparison.add(*pair)
     return comparison
@@ -135,10 +135,10 @@ def _joined(
 def opened(text: str, *, partial: bool = False) -> Iterator[Side]:
     """Open a side by its name. Raises OpconformError if there is none, or it is incomplete (unless `partial`)."""
     path = Path(text)
-    found = None if path.exists() else _OF_HISTORY.fullmatch(text)
-    if found:
-        with reading(Path(found[1])) as history:
-            yield _remembered(history, text, found[2])
+    match = None if path.exists() else _OF_HISTORY.fullmatch(text)
+    if match:
+        with reading(Path(match[1])) as history:
+            yield _remembered(history, text, match[2])
     else:
         yield side_of(text, runs_of(folders_in(path), partial=partial))
 
@@ -148,75 +148,75 @@ def _remembered(history: History, name: str, run: str) -> Side:
     back = int(run.partition("-")[2] or 0) if run.startswith("last") else None
     number: int = int(run) if back is None else known[-1 - back] if back < len(known) else -1
     if number not in known:
-        told = f"it has {known[0]} to {known[-1]}" if known else "it has none"
-        raise OpconformError(f"{history.path}: has no run {run}; {told}: `opconform history show` lists them")
-    found = [turn for turn in turns(history) if turn.run == number]
+        runs = f"it has {known[0]} to {known[-1]}" if known else "it has none"
+        raise OpconformError(f"{history.path}: has no run {run}; {runs}: `opconform history show` lists them")
+    run_turns = [turn for turn in turns(history) if turn.run == number]
     return Side(
         name,
-        min(turn.started for turn in found),
-        {turn.backend: turn.version for turn in found},
-        found[0].told,
+        min(turn.started for turn in run_turns),
+        {turn.backend: turn.version for turn in run_turns},
+        run_turns[0].asked,
         lambda backends: kept_results(history, number, backends),
     )
 
 
-def side_of(name: str, wholes: Sequence[Whole]) -> Side:
+def side_of(name: str, wholes: Sequence[MergedRun]) -> Side:
     """Return the side of runs in results folders."""
     return Side(
         name,
         min(map(started, wholes)),
-        {backend: version for whole in wholes for backend, version in whole.versions.items()},
-        asked_of(wholes[0].parts[0].told),
+        {backend: version for merged in wholes for backend, version in merged.versions.items()},
+        asked_of(wholes[0].parts[0].run_json),
         lambda backends: _sorted(wholes, frozenset(backends)),
     )
 
 
-def _sorted(wholes: Sequence[Whole], backends: frozenset[str]) -> Iterator[CaseRecord]:
+def _sorted(wholes: Sequence[MergedRun], backends: frozenset[str]) -> Iterator[CaseRecord]:
     """Yield the results of some backends, sorted. Raises OpconformError for a case that appears twice."""
     states: dict[State, State] = {}
-    found = []
-    for whole in wholes:
-        terms = whole.parts[0].terms
-        for part in whole.parts:
+    records = []
+    for merged in wholes:
+        terms = merged.parts[0].terms
+        for part in merged.parts:
             with tracked(read_results(part.folder), "reading results", part.begun.planned) as results:
                 for result in results:
                     if result.backend in backends:
                         record = record_of(result, terms)
-                        found.append(record._replace(state=states.setdefault(record.state, record.state)))
-    found.sort(key=lambda record: record[:2])
-    for one, other in itertools.pairwise(found):
-        if one[:2] == other[:2]:
-            raise OpconformError(f"{one.case} on {one.backend} appears twice: the folders are not one run")
-    yield from found
+                        records.append(record._replace(state=states.setdefault(record.state, record.state)))
+    records.sort(key=lambda record: record[:2])
+    for earlier, later in itertools.pairwise(records):
+        if earlier[:2] == later[:2]:
+            raise OpconformError(f"{earlier.case} on {earlier.backend} appears twice: the folders are not one run")
+    yield from records
 
 
 # In words
 
 
-def notes(comparison: Comparison) -> Iterator[str]:
+def notes(comparison: RunComparison) -> Iterator[str]:
     """Yield further differences between the sides, each as a line."""
     old, new = comparison.old, comparison.new
     for name, values in asked_apart(old.asked, new.asked).items():
-        told = [_value(value) for value in values]
-        yield f"{name}: others than before" if "digest" in name else f"{name}: {told[0]}, now {told[1]}"
+        words = [_value(value) for value in values]
+        yield f"{name}: others than before" if "digest" in name else f"{name}: {words[0]}, now {words[1]}"
     for side, other in ((old, new), (new, old)):
         alone = [printable(name) for name in side.versions if name not in other.versions]
         if alone:
             yield f"only in {printable(side.name)}: {', '.join(alone)}"
     if comparison.asked_otherwise:
-        found = counted(comparison.asked_otherwise, "result")
-        yield f"{found} to inputs or expectations that are others now: what changed there says nothing of the backend"
+        results = counted(comparison.asked_otherwise, "result")
+        yield f"{results} to inputs or expectations that are others now: what changed there says nothing of the backend"
 
 
-def summed_up(comparison: Comparison) -> str:
+def summed_up(comparison: RunComparison) -> str:
     """Return the number of changes of each kind, in one line."""
     changes = comparison.changes
-    found = [counted(changes.of(kind), *nouns) for kind, nouns in _NOUNS.items() if changes.of(kind)]
+    counts = [counted(changes.of(kind), *nouns) for kind, nouns in _NOUNS.items() if changes.of(kind)]
     rest = changes.total - sum(changes.of(kind) for kind in _NOUNS)
     if rest:
-        found.append(counted(rest, "other change"))
+        counts.append(counted(rest, "other change"))
     cases = sum(comparison.figures(backend)[1].cases for backend in comparison.backends)
-    return f"{', '.join(found) or 'nothing changed'} in {counted(cases, 'result')}"
+    return f"{', '.join(counts) or 'nothing changed'} in {counted(cases, 'result')}"
 
 
 _NOUNS: Mapping[ChangeKind, tuple[str, ...]] = {
@@ -240,13 +240,13 @@ def is_bad(change: Change) -> bool:
     return change.kind in _BAD or (change.kind in (ChangeKind.NEW, ChangeKind.EXPECTATION) and change.fails)
 
 
-def _versions(comparison: Comparison, backend: str) -> str:
+def _versions(comparison: RunComparison, backend: str) -> str:
     """Return a backend with its version, or with both."""
     old, new = comparison.old.versions[backend], comparison.new.versions[backend]
     return printable(f"{backend} {new}" if old == new else f"{backend} {old} to {new}")
 
 
-def _cells(comparison: Comparison, backend: str) -> list[str]:
+def _cells(comparison: RunComparison, backend: str) -> list[str]:
     """Return a backend's row: correctness, support, refusal, failures, and how many changes there are."""
     old, new = comparison.figures(backend)
     changes = comparison.changes
@@ -260,13 +260,13 @@ def _cells(comparison: Comparison, backend: str) -> list[str]:
 
 
 def _share(old: Fraction | None, new: Fraction | None) -> str:
-    told = [percent(share) for share in (old, new)]
-    return told[1] if told[0] == told[1] else f"{told[0]} to {told[1]}"
+    shares = [percent(share) for share in (old, new)]
+    return shares[1] if shares[0] == shares[1] else f"{shares[0]} to {shares[1]}"
 
 
 def _value(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{name}={one}" for name, one in value.items()) or "none"
+        return ", ".join(f"{name}={entry}" for name, entry in value.items()) or "none"
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
     return printable("none" if value is None else str(value))
@@ -275,14 +275,14 @@ def _value(value: Any) -> str:
 # In a terminal
 
 
-def print_comparison(console: Console, comparison: Comparison) -> None:
+def print_comparison(console: Console, comparison: RunComparison) -> None:
     """Print the worst changes first, and figures before and after last, because a terminal shows the end."""
     groups = comparison.changes.worst_first()
     for group in groups[:_IN_TERMINAL]:
         _print_group(console, comparison, group)
     if groups[_IN_TERMINAL:]:
-        told = f"{counted(len(groups) - _IN_TERMINAL, 'more kind')} of changes; --json FILE has every one"
-        _line(console, Text(told, "dim"))
+        more = f"{counted(len(groups) - _IN_TERMINAL, 'more kind')} of changes; --json FILE has every one"
+        _line(console, Text(more, "dim"))
         console.print()
     for note in notes(comparison):
         _line(console, Text(note))
@@ -299,7 +299,7 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     _line(console, Text(summed_up(comparison), style if comparison.changes.total else "bold green"))
 
 
-def _print_group(console: Console, comparison: Comparison, group: ChangeGroup) -> None:
+def _print_group(console: Console, comparison: RunComparison, group: ChangeGroup) -> None:
     record = group.first.record
     on = printable(f"{record.backend} {comparison.new.versions[record.backend]}")
     title = Text().append(heading(group), "bold red" if is_bad(group.first) else "bold")
@@ -323,7 +323,7 @@ def _line(console: Console, text: Text) -> None:
 # As JSON
 
 
-def comparison_json(comparison: Comparison) -> dict[str, Any]:
+def comparison_json(comparison: RunComparison) -> dict[str, Any]:
     """Return all of it for JSON; each group names its first cases."""
     old, new, changes = comparison.old, comparison.new, comparison.changes
     backends = {}
@@ -364,36 +364,41 @@ def _group_json(group: ChangeGroup) -> dict[str, Any]:
 # As a page
 
 
-def comparison_markdown(comparison: Comparison) -> str:
+def comparison_markdown(comparison: RunComparison) -> str:
     """Return a page with the changes, worst first, and nothing else."""
     lines = [f"## opconform: {summed_up(comparison)}", ""]
-    told = list(notes(comparison))
-    if comparison.changes.total or told:
+    lines_of_notes = list(notes(comparison))
+    if comparison.changes.total or lines_of_notes:
         lines.append("| backend | correctness | support | refusal | failures | regressions | fixes | other |")
         lines.append("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
         for backend in comparison.backends:
             cells = " | ".join(_cells(comparison, backend))
             lines.append(f"| {markdown_text(_versions(comparison, backend))} | {cells} |")
-        lines += ["", *(f"- {markdown_text(note)}" for note in told), *[""][: len(told)], *_groups(comparison)]
+        lines += [
+            "",
+            *(f"- {markdown_text(note)}" for note in lines_of_notes),
+            *[""][: len(lines_of_notes)],
+            *_groups(comparison),
+        ]
     sides = [markdown_code(side.name) + f" ({side.started})" for side in (comparison.old, comparison.new)]
     return "\n".join([*lines, f"From {sides[0]} to {sides[1]}.", ""])
 
 
-def _groups(comparison: Comparison) -> Iterator[str]:
-    found = comparison.changes.worst_first()
-    if not found:
+def _groups(comparison: RunComparison) -> Iterator[str]:
+    groups = comparison.changes.worst_first()
+    if not groups:
         return
     yield "| change | times | first case | what |"
     yield "| --- | ---: | --- | --- |"
     several = len(comparison.backends) > 1
-    for group in found[:_IN_PAGE]:
+    for group in groups[:_IN_PAGE]:
         record = group.first.record
         on = f" on {markdown_text(record.backend)}" if several else ""
-        told = ": ".join(filter(None, (group.first.words, first_line(record.detail))))
-        yield f"| {heading(group)}{on} | {group.count:,} | {markdown_code(record.case)} | {markdown_text(told)} |"
+        words = ": ".join(filter(None, (group.first.words, first_line(record.detail))))
+        yield f"| {heading(group)}{on} | {group.count:,} | {markdown_code(record.case)} | {markdown_text(words)} |"
     yield ""
-    if len(found) > _IN_PAGE:
-        yield f"And {counted(len(found) - _IN_PAGE, 'more kind')} of changes."
+    if len(groups) > _IN_PAGE:
+        yield f"And {counted(len(groups) - _IN_PAGE, 'more kind')} of changes."
         yield ""
-    if found[0].first.fails:
-        yield from markdown_reproduction(found[0].first.record.result)
+    if groups[0].first.fails:
+        yield from markdown_reproduction(groups[0].first.record.result)

@@ -18,8 +18,8 @@ from .. import tally
 from ..progress import tracked
 from ..runs import (
     RESULTS,
-    Part,
-    Whole,
+    MergedRun,
+    RunPart,
     read_results,
     runs_of,
     started,
@@ -85,11 +85,11 @@ class History:
 
     def stream(self, query: str, parameters: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query; run no other query meanwhile."""
-        found = self._connection.execute(query, list(parameters))
-        while rows := found.fetchmany(4096):
+        cursor = self._connection.execute(query, list(parameters))
+        while rows := cursor.fetchmany(4096):
             yield from rows
 
-    def one(self, query: str, parameters: Sequence[object] = ()) -> Any:
+    def value(self, query: str, parameters: Sequence[object] = ()) -> Any:
         """Return the first column of the first row, None if there is no row."""
         rows = self.rows(query, parameters)
         return rows[0][0] if rows else None
@@ -208,11 +208,11 @@ def _check(history: History) -> None:
     path = history.path
     if "opconform_history" not in _tables(history):
         raise OpconformError(f"{path}: is not a history of opconform; choose another file with --db")
-    schema = history.one("SELECT schema FROM opconform_history")
+    schema = history.value("SELECT schema FROM opconform_history")
     if schema != SCHEMA:
         mend = "use that version, or a newer one" if (schema or 0) > SCHEMA else "begin a new one"
-        told = f"its tables have version {schema}, this opconform knows {SCHEMA}: another version wrote it; {mend}"
-        raise OpconformError(f"{path}: {told}")
+        problem = f"its tables have version {schema}, this opconform knows {SCHEMA}: another version wrote it; {mend}"
+        raise OpconformError(f"{path}: {problem}")
 
 
 _USUAL = {"strength": 2, "draws": 1, "seed": 0}
@@ -222,35 +222,35 @@ _ASKED = (
 )
 
 
-def asked_of(told: Mapping[str, Any]) -> dict[str, Any]:
+def asked_of(run_record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parts of a run's `run.json` that decide verdicts, except the backends."""
-    return {name: told.get(name) for name in _ASKED}
+    return {name: run_record.get(name) for name in _ASKED}
 
 
-def plan_of(told: Mapping[str, Any]) -> dict[str, Any]:
+def plan_of(run_record: Mapping[str, Any]) -> dict[str, Any]:
     """Return what identifies runs of the same kind: selection, drawing, requirements; not versions or files."""
-    suite = told.get("suite")
-    found = {
+    suite = run_record.get("suite")
+    plan = {
         "suite": suite.get("name") if isinstance(suite, dict) else None,
-        "selection": sorted(map(str, told.get("selection") or [])),
-        "strength": told.get("strength"),
-        "draws": told.get("draws"),
-        "seed": told.get("seed"),
-        "required": told.get("required") or {},
-        "corpus": bool(told.get("corpus")),
+        "selection": sorted(map(str, run_record.get("selection") or [])),
+        "strength": run_record.get("strength"),
+        "draws": run_record.get("draws"),
+        "seed": run_record.get("seed"),
+        "required": run_record.get("required") or {},
+        "corpus": bool(run_record.get("corpus")),
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(plan.items()))
 
 
 def plan_words(plan: Mapping[str, Any]) -> str:
     """Return a plan in words, `everything` for a run without options."""
-    found = [f"suite {plan['suite']}"] if plan.get("suite") else []
-    found += [str(glob) for glob in plan.get("selection") or ()]
-    found += [f"{name} {plan[name]}" for name, usual in _USUAL.items() if plan.get(name) not in (None, usual)]
+    words = [f"suite {plan['suite']}"] if plan.get("suite") else []
+    words += [str(glob) for glob in plan.get("selection") or ()]
+    words += [f"{name} {plan[name]}" for name, usual in _USUAL.items() if plan.get(name) not in (None, usual)]
     required = plan.get("required")
     if isinstance(required, dict):
-        found += [f"{silence}={option}" for silence, option in sorted(required.items())]
-    return ", ".join([*found, "from a corpus"] if plan.get("corpus") else found) or "everything"
+        words += [f"{silence}={option}" for silence, option in sorted(required.items())]
+    return ", ".join([*words, "from a corpus"] if plan.get("corpus") else words) or "everything"
 
 
 def states(history: History) -> dict[int, State]:
@@ -266,12 +266,12 @@ _Arrived: TypeAlias = tuple[int, str, str, str | None, str | None, int, str | No
 
 
 @dataclass(frozen=True)
-class _Turn:
+class _BackendShare:
     """A backend's share of the added run: the series, and the run's position in it."""
 
-    whole: int
+    index: int
     backend: str
-    part: Part
+    part: RunPart
     started: str
     series: int
     turn: int
@@ -286,7 +286,7 @@ def add(db: Path, folders: Sequence[Path], label: str | None = None, *, partial:
     wholes = runs_of(folders, partial=partial)
     with writing(db) as history:
         _arrive(history, wholes)
-        run = 1 + (history.one("SELECT max(run) FROM run") or 0)
+        run = 1 + (history.value("SELECT max(run) FROM run") or 0)
         lines = []
         added = False
         for turn in [_turn(history, *share) for share in _shares(wholes)]:
@@ -298,7 +298,7 @@ def add(db: Path, folders: Sequence[Path], label: str | None = None, *, partial:
         return lines
 
 
-def _arrive(history: History, wholes: Sequence[Whole]) -> None:
+def _arrive(history: History, wholes: Sequence[MergedRun]) -> None:
     """Make the table `named` of all results; new cases, questions and states get numbers.
 
     Raises OpconformError for a line that is not a result, a case that appears twice, and results of a backend that
@@ -310,8 +310,8 @@ def _arrive(history: History, wholes: Sequence[Whole]) -> None:
     )
     known = {state: number for number, state in states(history).items()}
     before = len(known)
-    found = _arrived(wholes, known)
-    while rows := list(islice(found, _AT_ONCE)):
+    arriving = _arrived(wholes, known)
+    while rows := list(islice(arriving, _AT_ONCE)):
         history.table("portion", **{name: [row[i] for row in rows] for i, name in enumerate(_COLUMNS)})
         history.run("INSERT INTO arrived SELECT * FROM portion")
     twice = history.rows('SELECT backend, "case" FROM arrived GROUP BY ALL HAVING count(*) > 1 ORDER BY ALL LIMIT 1')
@@ -320,21 +320,21 @@ def _arrive(history: History, wholes: Sequence[Whole]) -> None:
     for state, number in list(known.items())[before:]:
         counts = [getattr(state.figures, count) for count in COUNTS]
         history.run(f"INSERT INTO state VALUES ({', '.join('?' * (7 + len(counts)))})", [number, *state, *counts])  # noqa: S608 - question marks
-    history.run(_CASES, [history.one('SELECT coalesce(max("case"), 0) FROM cases')])
-    history.run(_QUESTIONS, [history.one("SELECT coalesce(max(question), 0) FROM question")])
+    history.run(_CASES, [history.value('SELECT coalesce(max("case"), 0) FROM cases')])
+    history.run(_QUESTIONS, [history.value("SELECT coalesce(max(question), 0) FROM question")])
     history.run(_NAMED)
 
 
-def _arrived(wholes: Sequence[Whole], known: dict[State, int]) -> Iterator[_Arrived]:
+def _arrived(wholes: Sequence[MergedRun], known: dict[State, int]) -> Iterator[_Arrived]:
     """Yield all results; an unknown state is added with the next number."""
-    for index, whole in enumerate(wholes):
-        for part in whole.parts:
-            named, terms = part.told["backends"], whole.parts[0].terms
+    for index, merged in enumerate(wholes):
+        for part in merged.parts:
+            named, terms = part.run_json["backends"], merged.parts[0].terms
             with tracked(read_results(part.folder), "reading results", part.begun.planned) as results:
                 for result in results:
                     if result.backend not in named:
-                        told = f"has results of {result.backend!r}, which run.json does not name"
-                        raise OpconformError(f"{part.folder / RESULTS}: {told}")
+                        problem = f"has results of {result.backend!r}, which run.json does not name"
+                        raise OpconformError(f"{part.folder / RESULTS}: {problem}")
                     record = record_of(result, terms)
                     number = known.setdefault(record.state, len(known) + 1)
                     yield index, record.backend, record.case, *record.asked, number, record.detail
@@ -360,29 +360,29 @@ JOIN question q ON q."case" = c."case" AND q.case_digest IS NOT DISTINCT FROM a.
 """
 
 
-def _shares(wholes: Sequence[Whole]) -> list[tuple[int, str, Part, str]]:
-    found = []
-    for number, whole in enumerate(wholes):
-        moment = started(whole)
-        found += [(number, backend, whole.parts[0], moment) for backend in whole.versions]
-    return found
+def _shares(wholes: Sequence[MergedRun]) -> list[tuple[int, str, RunPart, str]]:
+    shares = []
+    for number, merged in enumerate(wholes):
+        moment = started(merged)
+        shares += [(number, backend, merged.parts[0], moment) for backend in merged.versions]
+    return shares
 
 
-def _turn(history: History, whole: int, backend: str, part: Part, started: str) -> _Turn:
-    plan = json.dumps(plan_of(part.told))
-    series = history.one("SELECT series FROM series WHERE backend = ? AND plan = ?", [backend, plan])
+def _turn(history: History, number_of_run: int, backend: str, part: RunPart, started: str) -> _BackendShare:
+    plan = json.dumps(plan_of(part.run_json))
+    series = history.value("SELECT series FROM series WHERE backend = ? AND plan = ?", [backend, plan])
     if series is None:
-        series = 1 + (history.one("SELECT max(series) FROM series") or 0)
+        series = 1 + (history.value("SELECT max(series) FROM series") or 0)
         history.run("INSERT INTO series VALUES (?, ?, ?)", [series, backend, plan])
-    last = history.one("SELECT max(turn) FROM turn WHERE series = ?", [series])
-    return _Turn(whole, backend, part, started, series, 0 if last is None else last + 1)
+    last = history.value("SELECT max(turn) FROM turn WHERE series = ?", [series])
+    return _BackendShare(number_of_run, backend, part, started, series, 0 if last is None else last + 1)
 
 
-def _take(history: History, turn: _Turn, run: int) -> tuple[str, bool]:
+def _take(history: History, turn: _BackendShare, run: int) -> tuple[str, bool]:
     """Add a backend's share, unless it is there; return the message, and whether it was added."""
     backend = printable(f"{turn.backend} {turn.part.versions[turn.backend]}")
-    history.run(_SHARE, [turn.series, turn.whole, turn.backend])
-    count = history.one("SELECT count(*) FROM share")
+    history.run(_SHARE, [turn.series, turn.index, turn.backend])
+    count = history.value("SELECT count(*) FROM share")
     if not count:
         return f"{backend}: no results, so nothing to take in", False
     known = _same(history, turn)
@@ -391,8 +391,8 @@ def _take(history: History, turn: _Turn, run: int) -> tuple[str, bool]:
     _refuse_older(history, turn)
     opened, closed = _insert_spans(history, turn)
     counts = history.rows(_COUNTED)[0]
-    told = json.dumps(asked_of(turn.part.told))
-    row = [turn.series, turn.turn, run, turn.started, turn.part.versions[turn.backend], told, *counts]
+    asked = json.dumps(asked_of(turn.part.run_json))
+    row = [turn.series, turn.turn, run, turn.started, turn.part.versions[turn.backend], asked, *counts]
     history.run(f"INSERT INTO turn VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608 - question marks
     changes = "the first of its kind" if not turn.turn else counted(max(opened, closed), "case") + " changed"
     return f"{backend}: {counted(count, 'result')} added as run {run}, {changes}", True
@@ -406,22 +406,22 @@ _COUNTED = f"SELECT {', '.join(f'sum(s.{name})::INTEGER' for name in COUNTS)} FR
 _AS_OF = "SELECT question, state FROM span WHERE series = ? AND first <= ? AND until > ?"
 
 
-def _same(history: History, turn: _Turn) -> int | None:
+def _same(history: History, turn: _BackendShare) -> int | None:
     """Return the run that equals this one: it began at the same time, and had the same results."""
     asked = "SELECT turn, run FROM turn WHERE series = ? AND started = ? AND version = ? ORDER BY turn"
     for number, run in history.rows(asked, [turn.series, turn.started, turn.part.versions[turn.backend]]):
-        place = [turn.series, number, number]
-        differ = history.one(
+        position = [turn.series, number, number]
+        differ = history.value(
             f"SELECT (SELECT count(*) FROM ({_AS_OF} EXCEPT SELECT question, state FROM share)) + "  # noqa: S608 - constants
             f"(SELECT count(*) FROM (SELECT question, state FROM share EXCEPT {_AS_OF}))",
-            [*place, *place],
+            [*position, *position],
         )
         if not differ:
             return int(run)
     return None
 
 
-def _refuse_older(history: History, turn: _Turn) -> None:
+def _refuse_older(history: History, turn: _BackendShare) -> None:
     last = history.rows("SELECT started, run FROM turn WHERE series = ? ORDER BY turn DESC LIMIT 1", [turn.series])
     if last and last[0][0] > turn.started:
         raise OpconformError(
@@ -430,14 +430,14 @@ def _refuse_older(history: History, turn: _Turn) -> None:
         )
 
 
-def _insert_spans(history: History, turn: _Turn) -> tuple[int, int]:
+def _insert_spans(history: History, turn: _BackendShare) -> tuple[int, int]:
     """End the spans that are over and begin new ones; return how many began and ended."""
     history.run(_BEFORE, [turn.series, OPEN])
     history.run(_OVER)
     history.run("UPDATE span SET until = ? WHERE rowid IN (SELECT place FROM over)", [turn.turn])
     history.run(_NEW)
     history.run(_BEGIN, [turn.series, turn.turn, OPEN])
-    return history.one("SELECT count(*) FROM begun"), history.one("SELECT count(*) FROM over")
+    return history.value("SELECT count(*) FROM begun"), history.value("SELECT count(*) FROM over")
 
 
 _BEFORE = """
@@ -449,11 +449,11 @@ _NEW = "CREATE OR REPLACE TEMP TABLE begun AS SELECT * FROM share ANTI JOIN befo
 _BEGIN = 'INSERT INTO span SELECT ?, "case", question, state, ?, ?, detail FROM begun ORDER BY "case"'
 
 
-def _insert_run(history: History, run: int, label: str | None, wholes: Sequence[Whole]) -> None:
-    suite = wholes[0].parts[0].told.get("suite")
-    told = suite if isinstance(suite, dict) else {}
-    partial = any(whole.missing or whole.unfinished for whole in wholes)
-    row = [run, label, str(told.get("version", "unknown")), str(told.get("digest", "")), partial]
+def _insert_run(history: History, run: int, label: str | None, wholes: Sequence[MergedRun]) -> None:
+    suite = wholes[0].parts[0].run_json.get("suite")
+    suite_fields = suite if isinstance(suite, dict) else {}
+    partial = any(merged.missing or merged.unfinished for merged in wholes)
+    row = [run, label, str(suite_fields.get("version", "unknown")), str(suite_fields.get("digest", "")), partial]
     history.run("INSERT INTO run VALUES (?, ?, ?, ?, ?)", row)
 
 
@@ -466,7 +466,7 @@ def prune(db: Path = DEFAULT, *, keep: int | None = None, before: str | None = N
         raise OpconformError(f"{db}: there is no history")
     with writing(db) as history:
         history.run(_DOOMED, [keep, keep, before, before])
-        runs = history.one("SELECT count(*) FROM doomed")
+        runs = history.value("SELECT count(*) FROM doomed")
         if runs:
             for statement in _FORGET:
                 history.run(statement)

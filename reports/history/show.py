@@ -35,7 +35,7 @@ from .database import (
 class Turn:
     """One backend's answers in one run.
 
-    `plan` and `told` describe the plan, `started` is a time in UTC, `cases` counts its results. `changes` counts the
+    `plan` and `asked` describe the plan, `started` is a time in UTC, `cases` counts its results. `changes` counts the
     changes since the previous turn, which is `before`; None for the first.
     """
 
@@ -49,7 +49,7 @@ class Turn:
     version: str
     started: str
     plan: Mapping[str, Any]
-    told: Mapping[str, Any]
+    asked: Mapping[str, Any]
     cases: int
     figures: Figures
     changes: Mapping[ChangeKind, int]
@@ -83,23 +83,23 @@ def turns(history: History, *, backend: str = "*", globs: Sequence[str] = (), la
     selected = _select(history, globs)
     figures = _figures(history, selected=selected)
     changes = _changes(history, selected=selected)
-    found: list[Turn] = []
+    kept: list[Turn] = []
     for row in history.rows(_TURNS):
         series, number, name = row[4:7]
         if fnmatchcase(name, backend):
-            before = found[-1] if found and found[-1].series == series else None
+            before = kept[-1] if kept and kept[-1].series == series else None
             kinds: Mapping[ChangeKind, int] = changes.get((series, number), {}) if before else {}
             figured = figures.get((series, number), (0, Figures()))
-            found.append(Turn(*(*row[:9], *map(json.loads, row[9:]), *figured, kinds, before)))
-    if not found:
+            kept.append(Turn(*(*row[:9], *map(json.loads, row[9:]), *figured, kinds, before)))
+    if not kept:
         _refuse_backend(history, backend)
-    return _last(found, last)
+    return _last(kept, last)
 
 
-def _last(found: list[Turn], last: int | None) -> list[Turn]:
-    left = Counter(turn.series for turn in found)
+def _last(all_turns: list[Turn], last: int | None) -> list[Turn]:
+    left = Counter(turn.series for turn in all_turns)
     kept = []
-    for turn in found:
+    for turn in all_turns:
         if last is None or left[turn.series] <= last:
             kept.append(turn)
         left[turn.series] -= 1
@@ -167,13 +167,13 @@ GROUP BY ALL
 
 def _changes(history: History, *, selected: bool) -> dict[tuple[int, int], Counter[ChangeKind]]:
     known = states(history)
-    found: dict[tuple[int, int], Counter[ChangeKind]] = {}
+    counts_of: dict[tuple[int, int], Counter[ChangeKind]] = {}
     of = 'JOIN selected USING ("case")' if selected else ""
     for series, turn, old, new, same, count in history.rows(_CHANGED.format(of=of), [OPEN]):
         kind = kind_of(known.get(old), known.get(new), same_question=same)
         if kind is not None:
-            found.setdefault((series, turn), Counter())[kind] += count
-    return found
+            counts_of.setdefault((series, turn), Counter())[kind] += count
+    return counts_of
 
 
 def _refuse_backend(history: History, backend: str) -> None:
@@ -187,7 +187,7 @@ def _refuse_backend(history: History, backend: str) -> None:
 def changes_of(history: History, turn: Turn) -> Changes:
     """Return the changes between a turn and the previous one."""
     known = states(history)
-    found = Changes()
+    changes = Changes()
     for name, *sides in history.stream(_CHANGES_OF, [turn.series, turn.turn, turn.series, turn.turn]):
         old, new = (
             None if number is None else CaseRecord(turn.backend, name, known[number], (str(question), None), detail)
@@ -195,8 +195,8 @@ def changes_of(history: History, turn: Turn) -> Changes:
         )
         change = change_of(old, new)
         if change is not None:
-            found.add(change)
-    return found
+            changes.add(change)
+    return changes
 
 
 _CHANGES_OF = """
@@ -213,7 +213,7 @@ def figures_at(history: History, turn: Turn) -> dict[str, Figures]:
     counts: dict[str, Counter[State]] = {}
     for operator_version, state, number in history.rows(_AT_TURN, [turn.series, turn.turn, turn.turn]):
         counts.setdefault(operator_version, Counter())[known[state]] += number
-    return {operator_version: figures_of(found) for operator_version, found in counts.items()}
+    return {operator_version: figures_of(counts_by_type) for operator_version, counts_by_type in counts.items()}
 
 
 _AT_TURN = """
@@ -225,19 +225,19 @@ ORDER BY operator_version, s.state
 
 def stays(history: History, case: str, *, backend: str = "*") -> list[Stay]:
     """Return the verdicts on a case, by backend and in order of time. Raises OpconformError if there are none."""
-    number = history.one('SELECT "case" FROM cases WHERE name = ?', [case])
+    number = history.value('SELECT "case" FROM cases WHERE name = ?', [case])
     if number is None:
         raise OpconformError(f"{history.path}: has no case {case}; `opconform history show` lists the runs")
     by_place = {(turn.series, turn.turn): turn for turn in turns(history, backend=backend)}
     ends = {turn.series: turn.turn for turn in by_place.values()}
-    known, found = states(history), []
+    known, found_stays = states(history), []
     asked = 'SELECT series, first, until, state, question, detail FROM span WHERE "case" = ? ORDER BY series, first'
     for series, first, until, state, question, detail in history.rows(asked, [number]):
         if series in ends:
             lasts = until == OPEN
             begin, end = by_place[series, first], by_place[series, ends[series] if lasts else until - 1]
-            found.append(Stay(begin.backend, begin.plan, known[state], detail, question, begin, end, lasts))
-    return found
+            found_stays.append(Stay(begin.backend, begin.plan, known[state], detail, question, begin, end, lasts))
+    return found_stays
 
 
 def results(history: History, run: int, backends: Sequence[str]) -> Iterator[CaseRecord]:
@@ -270,14 +270,14 @@ def show(
 ) -> None:
     """Print the runs of a history, by backend and in order of time. Raises OpconformError if there is none."""
     with reading(db) as history:
-        found = turns(history, backend=backend, globs=globs, last=last)
+        shown = turns(history, backend=backend, globs=globs, last=last)
     console = console or Console()
     if as_json:
-        console.print(Text(json.dumps([turn_json(turn) for turn in found], indent=2)), soft_wrap=True)
+        console.print(Text(json.dumps([turn_json(turn) for turn in shown], indent=2)), soft_wrap=True)
         return
     if not console.is_terminal:
         console.width = max(console.width, WIDE)
-    for number, series in enumerate(by_series(found)):
+    for number, series in enumerate(by_series(shown)):
         if number:
             console.print()
         title = f"{_series_words(series[-1])}, suite {printable(series[-1].suite)}"
@@ -290,14 +290,14 @@ def show_case(
 ) -> None:
     """Print how a case was judged over time. Raises OpconformError if the history does not have it."""
     with reading(db) as history:
-        found = stays(history, case, backend=backend)
+        shown = stays(history, case, backend=backend)
     console = console or Console()
     if as_json:
-        console.print(Text(json.dumps([_stay_json(stay) for stay in found], indent=2)), soft_wrap=True)
+        console.print(Text(json.dumps([_stay_json(stay) for stay in shown], indent=2)), soft_wrap=True)
         return
     console.print(Text(printable(case), "bold"), soft_wrap=True)
     before: Stay | None = None
-    for stay in found:
+    for stay in shown:
         if before is None or before.first.series != stay.first.series:
             console.print(Text(f"  {_series_words(stay.first)}"), soft_wrap=True)
             before = None
@@ -329,8 +329,8 @@ def changes_words(turn: Turn) -> str:
     if turn.before is None:
         return "first run"
     suite = [f"suite {printable(turn.suite)}"] if turn.before.suite != turn.suite else []
-    found = [counted(turn.changes[kind], *words) for kind, words in _CHANGES.items() if turn.changes.get(kind)]
-    return ", ".join([*suite, *found]) or NOTHING
+    words_of = [counted(turn.changes[kind], *words) for kind, words in _CHANGES.items() if turn.changes.get(kind)]
+    return ", ".join([*suite, *words_of]) or NOTHING
 
 
 _CHANGES: Mapping[ChangeKind, tuple[str, str]] = {
@@ -347,9 +347,9 @@ _CHANGES: Mapping[ChangeKind, tuple[str, str]] = {
 }
 
 
-def by_series(found: Sequence[Turn]) -> list[list[Turn]]:
+def by_series(all_turns: Sequence[Turn]) -> list[list[Turn]]:
     """Return turns by their series."""
-    return [list(alike) for _, alike in itertools.groupby(found, key=lambda turn: turn.series)]
+    return [list(alike) for _, alike in itertools.groupby(all_turns, key=lambda turn: turn.series)]
 
 
 def _series_words(turn: Turn) -> str:
@@ -374,9 +374,9 @@ def _cells(turn: Turn, labels: bool) -> list[str]:
     shares = [percent(share) for share in (figures.correctness, figures.support, figures.refusal)]
     version = printable(turn.version) + (" *" if turn.other_version else "")
     cases = f"{turn.cases:,}" + (" (part)" if turn.partial else "")
-    told = [str(turn.run), _moment(turn.started), version]
-    told += [printable(turn.label or "")] if labels else []
-    return [*told, cases, *shares, f"{figures.failed:,}", changes_words(turn)]
+    columns = [str(turn.run), _moment(turn.started), version]
+    columns += [printable(turn.label or "")] if labels else []
+    return [*columns, cases, *shares, f"{figures.failed:,}", changes_words(turn)]
 
 
 def _moment(started: str) -> str:
@@ -404,11 +404,11 @@ def _stay_json(stay: Stay) -> dict[str, Any]:
         "plan": dict(stay.plan),
         **stay.state.to_dict(),
         "detail": stay.detail,
-        "first": _place(stay.first),
-        "last": _place(stay.last),
+        "first": _run_json(stay.first),
+        "last": _run_json(stay.last),
         "lasts": stay.lasts,
     }
 
 
-def _place(turn: Turn) -> dict[str, Any]:
+def _run_json(turn: Turn) -> dict[str, Any]:
     return {"run": turn.run, "started": turn.started, "version": turn.version}

@@ -10,7 +10,7 @@ from typing import Any
 from ...cases.results import Outcome
 from ...runners.judging.accuracy import Grade
 from ..arithmetic import IN_FULL, SUBJECTS, Graded, rolled_up
-from ..runs import Whole
+from ..runs import MergedRun
 from ..text import NOTHING, counted, percent
 from .gather import Column, Gathered, Knowledge
 from .overview import Ranked, told_worst, worst_of
@@ -50,7 +50,7 @@ def write_backend_pages(site: SiteWriter, gathered: Gathered, known: Knowledge, 
             accuracy=accuracy,
             grades=[(grade, mark_of_grade(grade), GRADES[grade]) for grade in Grade],
             behaves=list(_behaves_like(gathered, column)),
-            run=next(_run(whole) for whole in gathered.wholes if column.name in whole.versions),
+            run=next(_run(merged) for merged in gathered.wholes if column.name in merged.versions),
             declared=gathered.terms.declaration is not None,
         )
 
@@ -72,8 +72,8 @@ def _accuracy(gathered: Gathered, column: Column) -> Iterator[dict[str, Any]]:
         shares[graded.type] = max(shares.get(graded.type, 0.0), graded.share.number if graded.share else 0.0)
     for name in sorted(worst, key=_by_kind):
         grade = worst[name].grade
-        told = percent(Fraction(shares[name])) if grade is not Grade.OUTSIDE else NOTHING
-        yield {"type": name, "grade": grade, "level": mark_of_grade(grade), "share": told, "case": worst[name].worst}
+        share = percent(Fraction(shares[name])) if grade is not Grade.OUTSIDE else NOTHING
+        yield {"type": name, "grade": grade, "level": mark_of_grade(grade), "share": share, "case": worst[name].worst}
 
 
 def _by_kind(name: str) -> tuple[str, int]:
@@ -85,30 +85,30 @@ def _behaves_like(gathered: Gathered, column: Column) -> Iterator[tuple[str, str
     """Yield the probes' findings on a backend: in words, with the types and the cases that show them."""
     for alike in rolled_up(gathered.tables.arithmetic.fingerprints.traits(column.name)):
         form = SUBJECTS.get(alike.subject)
-        if form is None or (alike.subject, alike.told) == ("probe-inputs", IN_FULL):
+        if form is None or (alike.subject, alike.behaviour) == ("probe-inputs", IN_FULL):
             continue
-        told = form.format(alike.told)
-        yield told.replace("like differently", "differently"), ", ".join(alike.types), alike.cases
+        words = form.format(alike.behaviour)
+        yield words.replace("like differently", "differently"), ", ".join(alike.types), alike.cases
 
 
-def _run(whole: Whole) -> Mapping[str, Any]:
+def _run(merged: MergedRun) -> Mapping[str, Any]:
     """Return what was run, where and when, according to `run.json`."""
-    told, parts = whole.parts[0].told, whole.parts
-    machine = told.get("machine") or {}
+    run_record, parts = merged.parts[0].run_json, merged.parts
+    machine = run_record.get("machine") or {}
     where = [machine.get("platform"), machine.get("processor"), counted(int(machine.get("cores") or 0), "core")]
     if isinstance(machine.get("locales"), list):
         where.append(f"locales {', '.join(map(str, machine['locales'])) or 'none'}")
     libraries = [f"{name} {version}" for name, version in (machine.get("libraries") or {}).items()]
     return {
-        "backends": [f"{name} {version}" for name, version in whole.versions.items()],
-        "suite": " ".join(filter(None, (str(told["suite"].get("version")), told["suite"].get("name")))),
-        "digest": str(told["suite"].get("digest")),
-        "selection": [str(glob) for glob in told.get("selection") or []],
-        "options": f"strength {told.get('strength')}, draws {told.get('draws')}, seed {told.get('seed')}",
-        "started": min(str(part.told.get("started")) for part in parts),
-        "shards": len(parts) + len(whole.missing) if parts[0].shard else None,
-        "machine": ", ".join(str(one) for one in where if one),
+        "backends": [f"{name} {version}" for name, version in merged.versions.items()],
+        "suite": " ".join(filter(None, (str(run_record["suite"].get("version")), run_record["suite"].get("name")))),
+        "digest": str(run_record["suite"].get("digest")),
+        "selection": [str(glob) for glob in run_record.get("selection") or []],
+        "options": ", ".join(f"{name} {run_record.get(name)}" for name in ("strength", "draws", "seed")),
+        "started": min(str(part.run_json.get("started")) for part in parts),
+        "shards": len(parts) + len(merged.missing) if parts[0].shard else None,
+        "machine": ", ".join(str(word) for word in where if word),
         "libraries": ", ".join([f"Python {machine.get('python')}", *libraries]),
-        "command": " ".join(whole.parts[0].begun.command),
-        "status": dict(Counter(str(part.told.get("status")) for part in parts)),
+        "command": " ".join(merged.parts[0].begun.command),
+        "status": dict(Counter(str(part.run_json.get("status")) for part in parts)),
     }

@@ -14,7 +14,7 @@ from ...cases.ids import split_version
 from ...cases.results import Outcome
 from ...runners.judging.terms import Met, Waiver
 from ..progress import tracked
-from ..runs import Whole
+from ..runs import MergedRun
 from ..tally import ChosenOptions
 from ..text import counted
 from .backend_pages import write_backend_pages
@@ -55,8 +55,8 @@ class SilenceRow:
     @property
     def differs(self) -> bool:
         """Return whether backends take different options, or one of them several."""
-        told = {tuple(e.option for e in taken.established) for taken in self.taken.values() if taken.established}
-        return len(told) > 1 or not all(taken.consistent for taken in self.taken.values())
+        option_sets = {tuple(e.option for e in taken.established) for taken in self.taken.values() if taken.established}
+        return len(option_sets) > 1 or not all(taken.consistent for taken in self.taken.values())
 
     @property
     def text(self) -> str:
@@ -67,13 +67,13 @@ class SilenceRow:
 
 def write_silences(site: SiteWriter, gathered: Gathered, known: Knowledge) -> None:
     """Write `silences.html`."""
-    found = gathered.chosen()
+    chosen = gathered.chosen()
     operators: dict[str, list[str]] = {}
     for operator_version in gathered.by_operator_version():
-        if operator_version in found:
+        if operator_version in chosen:
             operators.setdefault(split_version(operator_version)[0], []).append(operator_version)
-    made = {operator: _rows(known, {v: found[v] for v in versions}) for operator, versions in operators.items()}
-    shown_by = {taken.backend for by_silence in found.values() for of in by_silence.values() for taken in of.values()}
+    made = {operator: _rows(known, {v: chosen[v] for v in versions}) for operator, versions in operators.items()}
+    shown_by = {taken.backend for by_silence in chosen.values() for of in by_silence.values() for taken in of.values()}
     columns = [column.name for column in gathered.columns if column.name in shown_by]
     # what differs first, what no case shows last
     order = sorted(made, key=lambda o: (not any(r.differs for r in made[o]), not any(r.shows for r in made[o])))
@@ -81,13 +81,13 @@ def write_silences(site: SiteWriter, gathered: Gathered, known: Knowledge) -> No
     site.page("silences.html", "silences.html.j2", operators=rows, columns=columns)
 
 
-def _rows(known: Knowledge, found: Mapping[str, Mapping[str, Mapping[str, ChosenOptions]]]) -> list[SilenceRow]:
+def _rows(known: Knowledge, chosen: Mapping[str, Mapping[str, Mapping[str, ChosenOptions]]]) -> list[SilenceRow]:
     """Return rows; versions in which every backend does the same are one row."""
     alike: dict[tuple[str, tuple[object, ...]], list[tuple[str, Mapping[str, ChosenOptions]]]] = {}
-    for operator_version, by_silence in found.items():
+    for operator_version, by_silence in chosen.items():
         for silence, by_backend in by_silence.items():
-            told = tuple((backend, _told(taken)) for backend, taken in sorted(by_backend.items()))
-            alike.setdefault((silence, told), []).append((operator_version, by_backend))
+            options = tuple((backend, _taken_key(taken)) for backend, taken in sorted(by_backend.items()))
+            alike.setdefault((silence, options), []).append((operator_version, by_backend))
     rows = []
     for (silence, _), versions in alike.items():
         names = [operator_version for operator_version, _ in versions]
@@ -99,7 +99,7 @@ def _rows(known: Knowledge, found: Mapping[str, Mapping[str, Mapping[str, Chosen
     return sorted(rows, key=lambda row: (not row.differs, not row.shows, order.index(row.silence)))
 
 
-def _told(taken: ChosenOptions) -> tuple[object, ...]:
+def _taken_key(taken: ChosenOptions) -> tuple[object, ...]:
     return (*sorted(evidence.option for evidence in taken.established), taken.consistent)
 
 
@@ -129,29 +129,29 @@ class WaiverRow:
 def write_waivers(site: SiteWriter, gathered: Gathered) -> None:
     """Write `waivers.html`."""
     rows = [
-        _row(gathered, whole, met)
-        for whole, run in zip(gathered.wholes, gathered.waivers, strict=True)
+        _row(gathered, merged, met)
+        for merged, run in zip(gathered.wholes, gathered.waivers, strict=True)
         for met in run.met
     ]
     site.page("waivers.html", "waivers.html.j2", rows=rows, problems=gathered.problems)
 
 
-def _row(gathered: Gathered, whole: Whole, met: Met) -> WaiverRow:
-    day = whole.parts[0].begun.started.date()
-    covered = list(_covered(gathered, whole, met.waiver))
+def _row(gathered: Gathered, merged: MergedRun, met: Met) -> WaiverRow:
+    day = merged.parts[0].begun.started.date()
+    covered = list(_covered(gathered, merged, met.waiver))
     level, state = _state(met, (met.waiver.expires - day).days)
     outcomes = ", ".join(f"{met.outcomes[o]:,} {o}" for o in Outcome if met.outcomes.get(o))
     days = met.waiver.age(day)
     age = None if days is None else counted(days, "day")
     left = _left(met.waiver.expires, day)
     return WaiverRow(
-        met.waiver, ", ".join(whole.names.values()), level, state, age, left, outcomes, len(covered), covered[:SHOWN]
+        met.waiver, ", ".join(merged.names.values()), level, state, age, left, outcomes, len(covered), covered[:SHOWN]
     )
 
 
-def _covered(gathered: Gathered, whole: Whole, waiver: Waiver) -> Iterator[tuple[str, str]]:
+def _covered(gathered: Gathered, merged: MergedRun, waiver: Waiver) -> Iterator[tuple[str, str]]:
     """Yield the waived cases that a waiver matches, each with its backend."""
-    for name in whole.versions:
+    for name in merged.versions:
         if fnmatchcase(name, waiver.backend):
             column = gathered.column(name)
             yield from ((case, name) for case in _waived(gathered, column) if waiver.case.matches(case))
@@ -159,7 +159,7 @@ def _covered(gathered: Gathered, whole: Whole, waiver: Waiver) -> Iterator[tuple
 
 def _waived(gathered: Gathered, column: Column) -> Iterator[str]:
     pairs = zip(gathered.cases, column.places, strict=True)
-    return (case for case, place in pairs if place is not None and place.outcome is Outcome.WAIVED)
+    return (case for case, location in pairs if location is not None and location.outcome is Outcome.WAIVED)
 
 
 def _state(met: Met, days: int) -> tuple[Level, str]:
@@ -181,7 +181,7 @@ ASSETS = ("site.css", "site.js")
 
 
 def write_site(
-    wholes: Sequence[Whole], out: Path, history: Path | None = None, before: Sequence[Path] = ()
+    wholes: Sequence[MergedRun], out: Path, history: Path | None = None, before: Sequence[Path] = ()
 ) -> Gathered:
     """Write the site of these runs to a folder, and return its data.
 
@@ -247,7 +247,7 @@ def _given(gathered: Gathered, history: Path | None, past: Past) -> dict[str, An
 
 
 def _navigation(history: Path | None, past: Past) -> list[tuple[str, str]]:
-    found = [("index.html", "Overview"), ("matrix.html", "Matrix")]
-    found += [("timeline.html", "Timeline")] if past.releases else []
-    found += [("cases.html", "Cases"), ("silences.html", "Silences"), ("waivers.html", "Waivers")]
-    return [*found, ("trend.html", "Trend")] if history is not None else found
+    links = [("index.html", "Overview"), ("matrix.html", "Matrix")]
+    links += [("timeline.html", "Timeline")] if past.releases else []
+    links += [("cases.html", "Cases"), ("silences.html", "Silences"), ("waivers.html", "Waivers")]
+    return [*links, ("trend.html", "Trend")] if history is not None else links

@@ -37,9 +37,9 @@ def unpacked(text: str) -> bytes:
     return zlib.decompress(base64.b64decode(text), -zlib.MAX_WBITS)
 
 
-def strict_json(told: object) -> bytes:
+def strict_json(content: object) -> bytes:
     """Return strict JSON in ASCII without any spaces."""
-    return json.dumps(told, allow_nan=False, separators=(",", ":")).encode()
+    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 
 def write_packed(site: SiteWriter, name: str, content: bytes) -> None:
@@ -49,9 +49,9 @@ def write_packed(site: SiteWriter, name: str, content: bytes) -> None:
 
 def smallest(values: Iterable[int] | Array) -> Array:
     """Return whole numbers from 0 on in the narrowest unsigned type, little-endian."""
-    found = np.asarray(values if isinstance(values, np.ndarray) else list(values), np.int64)
-    largest = int(found.max(initial=0))
-    return found.astype("<u1" if largest < 1 << 8 else "<u2" if largest < 1 << 16 else "<u4")
+    numbers = np.asarray(values if isinstance(values, np.ndarray) else list(values), np.int64)
+    largest = int(numbers.max(initial=0))
+    return numbers.astype("<u1" if largest < 1 << 8 else "<u2" if largest < 1 << 16 else "<u4")
 
 
 def table_bytes(head: Mapping[str, Any], columns: Mapping[str, Array]) -> bytes:
@@ -66,9 +66,9 @@ def table_bytes(head: Mapping[str, Any], columns: Mapping[str, Array]) -> bytes:
         places[name] = [column.dtype.str[1:], offset, len(column)]
         parts.append(content + bytes(-len(content) % 8))
         offset += len(parts[-1])
-    told = strict_json({**head, "columns": places})
-    told += b" " * (-(len(told) + 4) % 8)
-    return b"".join([len(told).to_bytes(4, "little"), told, *parts])
+    header = strict_json({**head, "columns": places})
+    header += b" " * (-(len(header) + 4) % 8)
+    return b"".join([len(header).to_bytes(4, "little"), header, *parts])
 
 
 @dataclass(frozen=True)
@@ -87,20 +87,20 @@ def chunks(details: Iterable[tuple[int, Mapping[str, Any], str | None]]) -> Iter
     cases: dict[int, Mapping[str, Any]] = {}
     scripts: dict[int, str | None] = {}
     size = 0
-    for number, told, script in details:
-        length = len(strict_json(told)) + len(script or "")
+    for number, fields, script in details:
+        length = len(strict_json(fields)) + len(script or "")
         if cases and (len(cases) == CHUNK_CASES or size + length > CHUNK_BYTES):
             yield _chunk(cases, scripts)
             cases, scripts, size = {}, {}, 0
-        cases[number], scripts[number] = told, script
+        cases[number], scripts[number] = fields, script
         size += length
     if cases:
         yield _chunk(cases, scripts)
 
 
 def _chunk(cases: Mapping[int, Mapping[str, Any]], scripts: Mapping[int, str | None]) -> Chunk:
-    told = {"cases": list(cases), "details": list(cases.values()), "scripts": list(scripts.values())}
-    return Chunk(tuple(cases), strict_json(told))
+    content = {"cases": list(cases), "details": list(cases.values()), "scripts": list(scripts.values())}
+    return Chunk(tuple(cases), strict_json(content))
 
 
 PARTS = ("operator", "types", "shapes", "settings", "fill", "edge")
@@ -132,8 +132,8 @@ def index_of(gathered: Gathered, chunk_of: Sequence[int]) -> tuple[dict[str, Any
     columns: dict[str, Array] = {}
     words: dict[str, list[str]] = {}
     split = [parts_of(case) for case in gathered.cases]
-    for place, name in enumerate(PARTS):
-        words[name], columns[name] = _numbered(parts[place] for parts in split)
+    for position, name in enumerate(PARTS):
+        words[name], columns[name] = _numbered(parts[position] for parts in split)
     sets, columns["clauses"] = _numbered(gathered.clauses)
     clauses = list(dict.fromkeys(clause for tested in sets for clause in tested))
     places = {clause: number for number, clause in enumerate(clauses)}
@@ -166,11 +166,11 @@ def _numbered(values: Iterable[Any]) -> tuple[list[Any], Array]:
 def outcome_codes(column: Column) -> Array:
     """Return for each case the number of its outcome, NONE if it was not run."""
     numbers = {outcome: number for number, outcome in enumerate(Outcome)}
-    return np.array([NONE if place is None else numbers[place.outcome] for place in column.places], "<u1")
+    return np.array([NONE if location is None else numbers[location.outcome] for location in column.places], "<u1")
 
 
 def _failing(column: Column) -> Array:
-    return np.array([place is not None and place.failing for place in column.places], bool)
+    return np.array([location is not None and location.failing for location in column.places], bool)
 
 
 def failing_cases(gathered: Gathered) -> list[int]:
@@ -186,7 +186,9 @@ def failing_cases(gathered: Gathered) -> list[int]:
     ranks = []
     for number in numbers:
         parts = parts_of(gathered.cases[number])
-        outcomes = tuple(place and place.outcome for place in (column.places[number] for column in gathered.columns))
+        outcomes = tuple(
+            location and location.outcome for location in (column.places[number] for column in gathered.columns)
+        )
         kind = (parts[0], parts[1], *parts[4:], outcomes)
         turns[kind] = turns.get(kind, -1) + 1
         wider = (parts[0], outcomes, turns[kind])
@@ -233,14 +235,14 @@ class _Texts:
 
 
 def _numbers() -> defaultdict[tuple[str, ...], int]:
-    found: defaultdict[tuple[str, ...], int] = defaultdict(lambda: len(found))
-    return found
+    numbers: defaultdict[tuple[str, ...], int] = defaultdict(lambda: len(numbers))
+    return numbers
 
 
 def _kind(column: Column, case: int, result: Result, kinds: defaultdict[tuple[str, ...], int]) -> int:
     """Return the number of a failure's kind, as the terminal groups kinds; -1 if it is not a failure."""
-    place = column.places[case]
-    return kinds[kind_of(result)] if place is not None and place.failing else -1
+    location = column.places[case]
+    return kinds[kind_of(result)] if location is not None and location.failing else -1
 
 
 _SAID = 200_000
@@ -249,7 +251,9 @@ _SAID = 200_000
 
 def _said(gathered: Gathered, column: Column) -> Iterator[tuple[int, Result]]:
     """Yield the results of a backend that do not pass, failures first."""
-    said = [n for n, place in enumerate(column.places) if place is not None and place.outcome is not Outcome.PASS]
+    said = [
+        n for n, location in enumerate(column.places) if location is not None and location.outcome is not Outcome.PASS
+    ]
     failing = _failing(column)
     yield from gathered.results(column, sorted(sorted(said, key=lambda number: not failing[number])[:_SAID]))
 

@@ -70,20 +70,20 @@ def tensor_told(array: Array, shown: int = SHOWN) -> dict[str, Any]:
 
     The elements are their bytes (little-endian, base64) if a browser has numbers for them, otherwise a list of texts.
     """
-    told = {"type": type_of(array), "shape": list(array.shape), "bits": _bits(array.reshape(-1)[:shown])}
-    return told if array.size <= shown else {**told, "summary": _summary(array)}
+    fields = {"type": type_of(array), "shape": list(array.shape), "bits": _bits(array.reshape(-1)[:shown])}
+    return fields if array.size <= shown else {**fields, "summary": _summary(array)}
 
 
 def _bits(flat: Array) -> str | list[str] | None:
     if type_of(flat) in _IN_BROWSERS:
         return base64.b64encode(content(flat)).decode()
-    return [_text(one) for one in to_json(flat)] if type_of(flat) in element_types() else None
+    return [_text(number) for number in to_json(flat)] if type_of(flat) in element_types() else None
 
 
-def _text(one: object) -> str:
-    if isinstance(one, list):
-        return f"{one[0]} + {one[1]}i"
-    return json.dumps(one, ensure_ascii=False) if isinstance(one, str) and one not in _NO_NUMBERS else str(one)
+def _text(entry: object) -> str:
+    if isinstance(entry, list):
+        return f"{entry[0]} + {entry[1]}i"
+    return json.dumps(entry, ensure_ascii=False) if isinstance(entry, str) and entry not in _NO_NUMBERS else str(entry)
 
 
 def _summary(array: Array) -> dict[str, Any]:
@@ -92,32 +92,32 @@ def _summary(array: Array) -> dict[str, Any]:
     with np.errstate(all="ignore"):
         numbers = comparable(array)
         finite = numbers[np.isfinite(numbers)] if numbers.dtype.kind == "f" else numbers.reshape(-1)
-        told: dict[str, Any] = {"zeros": int((numbers == 0).sum()), "elements": array.size}
+        counts: dict[str, Any] = {"zeros": int((numbers == 0).sum()), "elements": array.size}
         if finite.size:
-            told |= {"least": str(finite.min()), "greatest": str(finite.max())}
+            counts |= {"least": str(finite.min()), "greatest": str(finite.max())}
         if numbers.dtype.kind == "f":
-            told |= {"nan": int(np.isnan(numbers).sum()), "infinite": int(np.isinf(numbers).sum())}
-    return told
+            counts |= {"nan": int(np.isnan(numbers).sum()), "infinite": int(np.isinf(numbers).sum())}
+    return counts
 
 
 def bounds_told(bounds: Bounds, name: str = "") -> dict[str, Any]:
     """Return an output's requirements: the first elements' values, bounds and flags, and the bounds' type."""
-    told: dict[str, Any] = {"name": name, "type": bounds.type, "shape": list(bounds.shape)}
-    told |= {"in": type_of(bounds.value), "size": bounds.value.size}
+    fields: dict[str, Any] = {"name": name, "type": bounds.type, "shape": list(bounds.shape)}
+    fields |= {"in": type_of(bounds.value), "size": bounds.value.size}
     parts = {"value": bounds.value, "lower": bounds.lower, "upper": bounds.upper}
-    told |= {name: _bits(array.reshape(-1)[:SHOWN]) for name, array in parts.items()}
+    fields |= {name: _bits(array.reshape(-1)[:SHOWN]) for name, array in parts.items()}
     if bounds.flags is not None:
-        told["flags"] = [flag_names(bits) for bits in bounds.flags.reshape(-1)[:SHOWN].tolist()]
+        fields["flags"] = [flag_names(bits) for bits in bounds.flags.reshape(-1)[:SHOWN].tolist()]
     if bounds.spread is not None:
-        told["limit"] = bounds.spread.limit
-    return told
+        fields["limit"] = bounds.spread.limit
+    return fields
 
 
 @dataclass(frozen=True)
 class _Held:
     """An answer compared with an option: the elements that it does not admit."""
 
-    place: int
+    number: int
     option: Option
     wrong: tuple[Array, ...]
 
@@ -134,17 +134,21 @@ def difference_told(
     `outputs` have no lanes, `names` are the outputs' names. None if no option has their shapes.
     """
     with np.errstate(all="ignore"):
-        fitting = [_held(place, option, outputs) for place, option in enumerate(expectation.options)]
-        held = min((one for one in fitting if one is not None), key=lambda one: one.count, default=None)
+        fitting = [_held(position, option, outputs) for position, option in enumerate(expectation.options)]
+        held = min(
+            (candidate for candidate in fitting if candidate is not None),
+            key=lambda candidate: candidate.count,
+            default=None,
+        )
         if held is None:
             return None
         pairs = zip(held.option.outputs, outputs, held.wrong, strict=True)
         named = itertools.chain(names, itertools.repeat(""))
         outputs_told = [{"name": name, **_difference(*pair)} for name, pair in zip(named, pairs, strict=False)]
-        return {"option": held.place, "outputs": outputs_told}
+        return {"option": held.number, "outputs": outputs_told}
 
 
-def _held(place: int, option: Option, outputs: Sequence[Array]) -> _Held | None:
+def _held(position: int, option: Option, outputs: Sequence[Array]) -> _Held | None:
     fits = (
         option.kind == "values"
         and len(option.outputs) == len(outputs)
@@ -154,15 +158,15 @@ def _held(place: int, option: Option, outputs: Sequence[Array]) -> _Held | None:
         return None
     numbers = [comparable(output[np.newaxis]) for output in outputs]
     pairs = list(zip(option.outputs, numbers, strict=True))
-    return _Held(place, option, tuple(~admitted(b, n, within(b, n)) for b, n in pairs))
+    return _Held(position, option, tuple(~admitted(b, n, within(b, n)) for b, n in pairs))
 
 
 def _difference(bounds: Bounds, output: Array, wrong: Array) -> dict[str, Any]:
     numbers = comparable(output[np.newaxis])
     flat_wrong = wrong.reshape(-1)
     form = None if numbers.dtype.kind == "c" else element_type(bounds.type).format
-    told: dict[str, Any] = {"wrong": int(flat_wrong.sum()), "size": int(output.size), "float": form is not None}
-    told["in"] = type_of(bounds.value)
+    fields: dict[str, Any] = {"wrong": int(flat_wrong.sum()), "size": int(output.size), "float": form is not None}
+    fields["in"] = type_of(bounds.value)
     if form is not None:
         errors = (numbers - bounds.value).reshape(-1)
     elif numbers.dtype.kind in "iu":
@@ -170,16 +174,16 @@ def _difference(bounds: Bounds, output: Array, wrong: Array) -> dict[str, Any]:
     else:  # truth values, complex numbers, text: there is no distance to draw
         errors = flat_wrong.astype(np.float64)
     shares = _shares(bounds, errors) if form else errors
-    told["cells"] = _cells(shares, flat_wrong)
+    fields["cells"] = _cells(shares, flat_wrong)
     if form is not None:
         ulps = errors / np.ldexp(1.0, ulp_exponent(bounds.value.reshape(-1), form))
-        told["histogram"] = _histogram(ulps)
-        told["ulp"] = _number(np.abs(ulps[np.isfinite(ulps)]).max(initial=0.0))
+        fields["histogram"] = _histogram(ulps)
+        fields["ulp"] = _number(np.abs(ulps[np.isfinite(ulps)]).max(initial=0.0))
     else:
         ulps = errors
-    told["share"] = _number(np.abs(shares[np.isfinite(shares)]).max(initial=0.0)) if form else None
-    told["mismatches"] = _mismatches(bounds, output, flat_wrong, ulps, shares)
-    return told
+    fields["share"] = _number(np.abs(shares[np.isfinite(shares)]).max(initial=0.0)) if form else None
+    fields["mismatches"] = _mismatches(bounds, output, flat_wrong, ulps, shares)
+    return fields
 
 
 def _whole_errors(got: Array, want: Array) -> Array:
@@ -219,8 +223,8 @@ def _histogram(ulps: Array) -> dict[str, Any]:
     size = np.abs(finite)
     steps = np.where(size <= 0.5, 0, np.ceil(np.log2(np.maximum(size, 0.5))) + 1).astype(int)
     steps = np.minimum(steps, 65) * np.where(finite < 0, -1, 1)
-    found, counts = np.unique(steps, return_counts=True)
-    return {"steps": found.tolist(), "counts": counts.tolist(), "apart": int(ulps.size - finite.size)}
+    distinct, counts = np.unique(steps, return_counts=True)
+    return {"steps": distinct.tolist(), "counts": counts.tolist(), "apart": int(ulps.size - finite.size)}
 
 
 def _mismatches(bounds: Bounds, output: Array, wrong: Array, ulps: Array, shares: Array) -> dict[str, Any]:
@@ -238,8 +242,8 @@ def _mismatches(bounds: Bounds, output: Array, wrong: Array, ulps: Array, shares
 
 def _number(value: float) -> float | str:
     """Return a number for strict JSON, with six digits, or the name of one that it lacks."""
-    found = float(value)
-    return float(f"{found:.6g}") if np.isfinite(found) else str(found)
+    number = float(value)
+    return float(f"{number:.6g}") if np.isfinite(number) else str(number)
 
 
 _WRONG = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE})
@@ -271,14 +275,14 @@ def kept_of(gathered: Gathered, wanted: Sequence[int]) -> Kept:
     certificates: dict[str, str] = {}
     places = {(folder, c.name): n for n, c in enumerate(gathered.columns) for folder in c.folders}
     for folder in dict.fromkeys(folder for folder, _ in places):
-        for told in _lines(folder / OUTPUTS, cases, _ANSWERS):
-            place = places.get((folder, str(told.get("backend"))))
-            if place is not None:
-                answers[told["case"], place] = told.get("outputs") or str(told.get("failed", "it was not kept"))
-        for told in _lines(folder / ACCURACY, cases):
-            place = places.get((folder, str(told.pop("backend", None))))
-            if place is not None:
-                accuracies[told.pop("case"), place] = told
+        for fields in _lines(folder / OUTPUTS, cases, _ANSWERS):
+            column = places.get((folder, str(fields.get("backend"))))
+            if column is not None:
+                answers[fields["case"], column] = fields.get("outputs") or str(fields.get("failed", "it was not kept"))
+        for fields in _lines(folder / ACCURACY, cases):
+            column = places.get((folder, str(fields.pop("backend", None))))
+            if column is not None:
+                accuracies[fields.pop("case"), column] = fields
         certificates |= _certificates(folder / CERTIFICATES, cases)
     return Kept(answers, accuracies, certificates)
 
@@ -291,11 +295,11 @@ def _lines(file: Path, cases: set[str], most: float = math.inf) -> Iterator[dict
         if size > most:
             return
         try:
-            told = json.loads(line)
+            fields = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(told, dict) and told.get("case") == case:
-            yield told
+        if isinstance(fields, dict) and fields.get("case") == case:
+            yield fields
 
 
 def _raw_lines(file: Path, cases: set[str]) -> Iterator[tuple[str, bytes]]:
@@ -317,8 +321,8 @@ def _case_at_head(line: bytes) -> str | None:
 
 
 def _certificates(file: Path, cases: set[str]) -> dict[str, str]:
-    found = ((case, inflated(line, _CERTIFICATE)) for case, line in _raw_lines(file, cases))
-    return {case: line.decode().strip() for case, line in found if line is not None}
+    lines = ((case, inflated(line, _CERTIFICATE)) for case, line in _raw_lines(file, cases))
+    return {case: line.decode().strip() for case, line in lines if line is not None}
 
 
 @dataclass(frozen=True)
@@ -340,7 +344,7 @@ class Asked:
 class Made:
     """What the suite knows of a case, which needs its generators. `why`: the reason if there is nothing."""
 
-    told: Mapping[str, Any]
+    fields: Mapping[str, Any]
     script: str | None
     why: str | None
     answers: Mapping[int, Mapping[str, Any]]
@@ -348,14 +352,14 @@ class Made:
 
 def make(source: GeneratedCases, asked: Sequence[Asked]) -> list[Made]:
     """Return what the suite knows of these cases; cases that differ only in their draw should be neighbours."""
-    made = made_again(source, [one.name for one in asked])
-    return [_make(source, one, case, why) for one, (case, why) in zip(asked, made, strict=True)]
+    made = made_again(source, [wanted.name for wanted in asked])
+    return [_make(source, wanted, case, why) for wanted, (case, why) in zip(asked, made, strict=True)]
 
 
 def _make(source: GeneratedCases, asked: Asked, case: Batch | None, why: str | None) -> Made:
     why = why or (None if case is None else _changed(case, asked.digests))
     same = None if why else case
-    answers = {place: _answer(outputs, same) for place, outputs in asked.answers.items()}
+    answers = {column: _answer(outputs, same) for column, outputs in asked.answers.items()}
     if same is None:
         return Made({}, None, why, answers)
     script = script_of(same) if asked.failed else None
@@ -379,47 +383,50 @@ class Details:
             yield from self._details(part, results, make(self.source, self._asked(part, results)))
 
     def _results(self, numbers: Sequence[int]) -> dict[int, dict[int, Result]]:
-        found: dict[int, dict[int, Result]] = {number: {} for number in numbers}
-        for place, column in enumerate(self.gathered.columns):
+        by_case: dict[int, dict[int, Result]] = {number: {} for number in numbers}
+        for index, column in enumerate(self.gathered.columns):
             for number, result in self.gathered.results(column, numbers):
-                found[number][place] = result
-        return found
+                by_case[number][index] = result
+        return by_case
 
     def _asked(self, numbers: Sequence[int], results: Mapping[int, Mapping[int, Result]]) -> list[Asked]:
         asked = []
         for number in numbers:
             name = self.gathered.cases[number]
             digests = frozenset((r.case_digest, r.expectation_digest) for r in results[number].values())
-            kept = {place: self.kept.answers.get((name, place)) for place in results[number]}
+            kept = {column: self.kept.answers.get((name, column)) for column in results[number]}
             wrong = any(result.outcome in _WRONG for result in results[number].values())
-            answers = {place: o for place, o in kept.items() if isinstance(o, list)}
+            answers = {column: o for column, o in kept.items() if isinstance(o, list)}
             asked.append(Asked(name, digests, answers, wrong, number in self.failing))
         return asked
 
     def _details(
         self, numbers: Sequence[int], results: Mapping[int, Mapping[int, Result]], made: Sequence[Made]
     ) -> Iterator[tuple[int, dict[str, Any], str | None]]:
-        for number, one in zip(numbers, made, strict=True):
+        for number, remade in zip(numbers, made, strict=True):
             name = self.gathered.cases[number]
-            told = {"id": name, "why": None if one.why is None else shown(one.why), **one.told}
+            fields = {"id": name, "why": None if remade.why is None else shown(remade.why), **remade.fields}
             if name in self.kept.certificates:
-                told["certificate"] = self.kept.certificates[name]
-            told["results"] = [
-                self._result(name, place, result, one.answers.get(place)) for place, result in results[number].items()
+                fields["certificate"] = self.kept.certificates[name]
+            fields["results"] = [
+                self._result(name, column, result, remade.answers.get(column))
+                for column, result in results[number].items()
             ]
-            yield number, told, one.script
+            yield number, fields, remade.script
 
-    def _result(self, name: str, place: int, result: Result, answer: Mapping[str, Any] | None) -> dict[str, Any]:
-        told: dict[str, Any] = {"backend": place, "outcome": str(result.outcome)}
-        told["detail"] = None if result.detail is None else shown(result.detail)
-        told["reason"] = None if result.reason is None else shown(result.reason, 100)
-        told["behaviour"] = {shown(s, 100): [shown(o, 100) for o in options] for s, options in result.behaviour.items()}
-        told |= {"share": result.bound_ratio, "level": result.level, "seconds": result.seconds}
-        told["accuracy"] = self.kept.accuracies.get((name, place))
+    def _result(self, name: str, column: int, result: Result, answer: Mapping[str, Any] | None) -> dict[str, Any]:
+        fields: dict[str, Any] = {"backend": column, "outcome": str(result.outcome)}
+        fields["detail"] = None if result.detail is None else shown(result.detail)
+        fields["reason"] = None if result.reason is None else shown(result.reason, 100)
+        fields["behaviour"] = {
+            shown(s, 100): [shown(o, 100) for o in options] for s, options in result.behaviour.items()
+        }
+        fields |= {"share": result.bound_ratio, "level": result.level, "seconds": result.seconds}
+        fields["accuracy"] = self.kept.accuracies.get((name, column))
         if answer is not None:
-            return {**told, **answer}
-        why = self.kept.answers.get((name, place))
-        return told | {"answer": None, "not_kept": shown(why, 300) if isinstance(why, str) else None}
+            return {**fields, **answer}
+        why = self.kept.answers.get((name, column))
+        return fields | {"answer": None, "not_kept": shown(why, 300) if isinstance(why, str) else None}
 
 
 def _answer(outputs: Sequence[Any], case: Batch | None) -> dict[str, Any]:
@@ -460,12 +467,12 @@ def _made_alone(source: GeneratedCases, name: str) -> tuple[Batch | None, str | 
         return None, f"the suite no longer has this case: {error}"
 
 
-def _changed(case: Batch, told: Iterable[tuple[str | None, str | None]]) -> str | None:
+def _changed(case: Batch, digests: Iterable[tuple[str | None, str | None]]) -> str | None:
     """Return why a case differs from the one that was run, by both digests; None if it is the same."""
-    told = list(told)
-    if any(digest not in (None, case.digest) for digest, _ in told):
+    digests = list(digests)
+    if any(digest not in (None, case.digest) for digest, _ in digests):
         return "the suite now makes this case with another program or other inputs"
-    if any(digest not in (None, case.expectation.digest) for _, digest in told):
+    if any(digest not in (None, case.expectation.digest) for _, digest in digests):
         return "the suite now expects another answer to this case"
     return None
 
@@ -481,9 +488,9 @@ def case_told(source: GeneratedCases, case: Batch, *, derived: bool = True) -> d
         "operation": operation_lines(case),
         "node": node_text(program),
         "opset": program.opset,
-        "mended": case.mended,
+        "mended": case.valid_variant,
         "clauses": [_clause(name, clause) for name, clause in clauses_of(source, case).items()],
-        "inputs": [_input(*one) for one in [*fed, *constants]],
+        "inputs": [_input(*entry) for entry in [*fed, *constants]],
         "silences": {silence: list(answers) for silence, answers in case.expectation.silences.items()},
         "options": [_option(option, output_names(program, option)) for option in case.expectation.options],
         "derivation": _derivation(source, case) if derived else None,
@@ -491,14 +498,14 @@ def case_told(source: GeneratedCases, case: Batch, *, derived: bool = True) -> d
 
 
 def _clause(name: str, clause: Clause) -> dict[str, Any]:
-    told = {"id": name, "text": clause.text, "status": clause.status, "source": clause.source}
-    return told | ({"upstream": clause.upstream} if clause.upstream else {})
+    fields = {"id": name, "text": clause.text, "status": clause.status, "source": clause.source}
+    return fields | ({"upstream": clause.upstream} if clause.upstream else {})
 
 
-def _input(name: str, one: Input, array: Array) -> dict[str, Any]:
-    symbolic = [str(d) for d in one.dims] if any(isinstance(d, str) for d in one.dims) else None
-    told = {"name": name, "constant": one.constant is not None, "dims": symbolic}
-    return told | tensor_told(array)
+def _input(name: str, input_: Input, array: Array) -> dict[str, Any]:
+    symbolic = [str(d) for d in input_.dims] if any(isinstance(d, str) for d in input_.dims) else None
+    fields = {"name": name, "constant": input_.constant is not None, "dims": symbolic}
+    return fields | tensor_told(array)
 
 
 def _option(option: Option, names: Sequence[str]) -> dict[str, Any]:
@@ -553,10 +560,10 @@ def write_cases(site: SiteWriter, gathered: Gathered) -> None:
     """Write the pages, their scripts, and the data of all cases. Raises OpconformError if a folder was changed."""
     numbers = detailed(gathered)
     chunk_of = [0] * len(gathered.cases)
-    for place, chunk in enumerate(chunks(_details(gathered, numbers)), 1):
-        write_packed(site, f"chunk-{place}", chunk.content)
+    for chunk_number, chunk in enumerate(chunks(_details(gathered, numbers)), 1):
+        write_packed(site, f"chunk-{chunk_number}", chunk.content)
         for number in chunk.cases:
-            chunk_of[number] = place
+            chunk_of[number] = chunk_number
     head, columns = index_of(gathered, chunk_of)
     head |= {"reproduce": reproduce_lines(gathered), "corpus": _from_files(gathered), "most": MOST, "few": FEW}
     write_packed(site, "index", table_bytes(head, columns))
@@ -580,10 +587,9 @@ def _details(gathered: Gathered, numbers: Sequence[int]) -> Any:
 
 def source_of(gathered: Gathered) -> GeneratedCases:
     """Return the source of the runs' cases, as far as they are generated."""
-    told = [told for column in gathered.columns for told in column.told]
-    specs = next(
-        (t["options"]["specs"] for t in told if isinstance(t.get("options"), dict) and t["options"].get("specs")), None
-    )
+    run_records = [run_record for column in gathered.columns for run_record in column.run_jsons]
+    options = [record["options"] for record in run_records if isinstance(record.get("options"), dict)]
+    specs = next((given["specs"] for given in options if given.get("specs")), None)
     return GeneratedCases(
         None if specs is None or not Path(specs).is_dir() else Path(specs),
         gathered.terms.declaration or Declaration(),
@@ -591,4 +597,4 @@ def source_of(gathered: Gathered) -> GeneratedCases:
 
 
 def _from_files(gathered: Gathered) -> bool:
-    return any(told.get("corpus") for column in gathered.columns for told in column.told)
+    return any(run_record.get("corpus") for column in gathered.columns for run_record in column.run_jsons)

@@ -17,14 +17,14 @@ from ...generators.source import GeneratedCases
 from ...runners.judging.terms import WaiverRun, is_about_invalid
 from ...specs.loader import Library
 from ...specs.model import STANDARDS
-from ..runs import RESULTS, Part, StoredResult, Terms, Whole, names_of
+from ..runs import RESULTS, MergedRun, RunPart, StoredResult, Terms, names_of
 from ..tables import Tables, count, terms_of
 from ..tally import ChosenOptions, Figures
 
 _DIGITS = re.compile("[0-9]+")
 
 
-class Place(NamedTuple):
+class ResultLocation(NamedTuple):
     """The outcome of a case on a backend, and the position of its result: the folder, and the byte offset.
 
     `failing`: the result makes the run non-conformant, or our side failed. `invalid`: the case's input is invalid.
@@ -41,14 +41,14 @@ class Place(NamedTuple):
 class Column:
     """A backend, and the outcome of each case, by the case's number; None if it was not run.
 
-    `folders` are its results folders, and `told` their `run.json`, in the same order.
+    `folders` are its results folders, and `run_jsons` their `run.json`, in the same order.
     """
 
     name: str
     version: str
     folders: tuple[Path, ...]
-    told: tuple[Mapping[str, Any], ...]
-    places: Sequence[Place | None]
+    run_jsons: tuple[Mapping[str, Any], ...]
+    places: Sequence[ResultLocation | None]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Gathered:
     clauses: Sequence[tuple[str, ...]]
     columns: Sequence[Column]
     tables: Tables
-    wholes: Sequence[Whole]
+    wholes: Sequence[MergedRun]
     waivers: Sequence[WaiverRun]
     problems: Sequence[str]
     exit_code: int
@@ -77,19 +77,19 @@ class Gathered:
 
     def figures(self) -> dict[str, dict[str, dict[str, Figures]]]:
         """Return figures by operator version, type and backend."""
-        found: dict[str, dict[str, dict[str, Figures]]] = {}
+        by_version: dict[str, dict[str, dict[str, Figures]]] = {}
         for group, figures in self.tables.tally.groups():
-            found.setdefault(group.operator_version, {}).setdefault(group.types, {})[group.backend] = figures
-        return found
+            by_version.setdefault(group.operator_version, {}).setdefault(group.types, {})[group.backend] = figures
+        return by_version
 
     def chosen(self) -> dict[str, dict[str, dict[str, ChosenOptions]]]:
         """Return what backends do where a standard is silent, by operator version, silence and backend."""
-        found: dict[str, dict[str, dict[str, ChosenOptions]]] = {}
+        by_version: dict[str, dict[str, dict[str, ChosenOptions]]] = {}
         for taken in self.tables.behaviours.chosen():
             if taken.silence != "invalid":  # invalid inputs have their own figure: refusal
-                by_silence = found.setdefault(taken.operator_version, {})
+                by_silence = by_version.setdefault(taken.operator_version, {})
                 by_silence.setdefault(taken.silence, {})[taken.backend] = taken
-        return found
+        return by_version
 
     def column(self, backend: str) -> Column:
         """Return the column of a backend."""
@@ -103,13 +103,13 @@ class Gathered:
         files: dict[Path, Any] = {}
         try:
             for case in cases:
-                place = column.places[case]
-                if place is None:
+                location = column.places[case]
+                if location is None:
                     continue
-                if place.folder not in files:
-                    files[place.folder] = (place.folder / RESULTS).open("rb")
-                files[place.folder].seek(place.offset)
-                yield case, self._sound(place, case, files[place.folder].readline())
+                if location.folder not in files:
+                    files[location.folder] = (location.folder / RESULTS).open("rb")
+                files[location.folder].seek(location.offset)
+                yield case, self._sound(location, case, files[location.folder].readline())
         except OSError as error:
             raise OpconformError(f"{error.filename}: cannot be read again: {error.strerror}") from None
         finally:
@@ -124,39 +124,39 @@ class Gathered:
         ends = [*list(starts.values())[1:], len(self.cases)]
         return {name: range(start, end) for (name, start), end in zip(starts.items(), ends, strict=True)}
 
-    def _sound(self, place: Place, case: int, line: bytes) -> Result:
+    def _sound(self, location: ResultLocation, case: int, line: bytes) -> Result:
         try:
             result = result_from_json(line)
         except (ValueError, TypeError) as error:
-            raise OpconformError(f"{place.folder / RESULTS}: was changed while it was read: {error}") from None
+            raise OpconformError(f"{location.folder / RESULTS}: was changed while it was read: {error}") from None
         if result.case != self.cases[case]:
-            raise OpconformError(f"{place.folder / RESULTS}: was changed while it was read")
+            raise OpconformError(f"{location.folder / RESULTS}: was changed while it was read")
         return result
 
 
-def gather(wholes: Sequence[Whole]) -> Gathered:
+def gather(wholes: Sequence[MergedRun]) -> Gathered:
     """Read all results of these runs once. Raises OpconformError if they cannot be read or do not belong together."""
     terms = terms_of(wholes)
-    places: dict[str, dict[str, Place]] = {backend: {} for whole in wholes for backend in whole.versions}
+    places: dict[str, dict[str, ResultLocation]] = {backend: {} for merged in wholes for backend in merged.versions}
     clauses: dict[str, tuple[str, ...]] = {}
     same: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def seen(part: Part, kept: StoredResult) -> None:
+    def seen(part: RunPart, kept: StoredResult) -> None:
         result = kept.result
         if result.backend not in places:
             raise OpconformError(f"{part.folder}: has results of {result.backend[:200]!r}, which its run.json lacks")
         clauses.setdefault(result.case, same.setdefault(result.clauses, result.clauses))
         suspended = terms.suspensions.reason(result.case, result.clauses) is not None
         failing = result.outcome is Outcome.RUNNER_ERROR or terms.demands.fails(result, suspended=suspended)
-        place = Place(result.outcome, failing, is_about_invalid(result), part.folder, kept.offset)
-        places[result.backend][result.case] = place
+        location = ResultLocation(result.outcome, failing, is_about_invalid(result), part.folder, kept.offset)
+        places[result.backend][result.case] = location
 
     counted = count(wholes, seen)
     cases = sorted(clauses, key=_natural)
     return Gathered(
         cases,
         [clauses[case] for case in cases],
-        [_column(whole, name, cases, places[name]) for whole in wholes for name in whole.versions],
+        [_column(merged, name, cases, places[name]) for merged in wholes for name in merged.versions],
         counted.tables,
         wholes,
         counted.waivers,
@@ -166,9 +166,9 @@ def gather(wholes: Sequence[Whole]) -> Gathered:
     )
 
 
-def _column(whole: Whole, backend: str, cases: Sequence[str], places: Mapping[str, Place]) -> Column:
-    folders, told = tuple(part.folder for part in whole.parts), tuple(part.told for part in whole.parts)
-    return Column(backend, whole.versions[backend], folders, told, [places.get(case) for case in cases])
+def _column(merged: MergedRun, backend: str, cases: Sequence[str], places: Mapping[str, ResultLocation]) -> Column:
+    folders, run_records = tuple(part.folder for part in merged.parts), tuple(part.run_json for part in merged.parts)
+    return Column(backend, merged.versions[backend], folders, run_records, [places.get(case) for case in cases])
 
 
 def _natural(case: str) -> str:
@@ -180,7 +180,7 @@ def _natural(case: str) -> str:
     standard = operator_version.partition("/")[0]
     rank = STANDARDS.index(standard) if standard in STANDARDS else len(STANDARDS)
     parts = (chr(rank + 1), operator_version, case[len(operator_version) :])
-    return "\0".join(_DIGITS.sub(lambda found: f"0{chr(len(found[0]))}{found[0]}", part) for part in parts)
+    return "\0".join(_DIGITS.sub(lambda match: f"0{chr(len(match[0]))}{match[0]}", part) for part in parts)
 
 
 OTHER = "other"

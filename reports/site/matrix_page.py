@@ -95,8 +95,8 @@ def write_matrix(site: SiteWriter, gathered: Gathered, known: Knowledge) -> None
     standards: dict[str, list[Family]] = {}
     for (standard, name), versions in families.items():
         standards.setdefault(standard, []).append(_family(name, {v: together[v] for v in versions}, backends))
-    for found in standards.values():
-        found.sort(key=lambda family: (family.name == OTHER, family.title))
+    for families_of in standards.values():
+        families_of.sort(key=lambda family: (family.name == OTHER, family.title))
     types = dict.fromkeys(t for by_type in cells.values() for t in by_type)
     outcomes = [o for o in Outcome if any(f.outcomes.get(o) for f in _all(cells))]
     site.page(
@@ -114,11 +114,13 @@ def write_matrix(site: SiteWriter, gathered: Gathered, known: Knowledge) -> None
 
 def _together(by_type: Mapping[str, Mapping[str, Figures]]) -> dict[str, Figures]:
     """Return figures by backend, of all types."""
-    found: dict[str, Figures] = {}
+    figures_of_backend: dict[str, Figures] = {}
     for by_backend in by_type.values():
         for backend, figures in by_backend.items():
-            found[backend] = found[backend] + figures if backend in found else figures
-    return found
+            figures_of_backend[backend] = (
+                figures_of_backend[backend] + figures if backend in figures_of_backend else figures
+            )
+    return figures_of_backend
 
 
 def _family(name: str, versions: Mapping[str, Mapping[str, Figures]], backends: Sequence[str]) -> Family:
@@ -152,8 +154,8 @@ def _all(cells: Cells) -> list[Figures]:
 
 def _outcomes(figures: Collection[Figures]) -> str:
     """Return the outcomes that occur, as a list of words for the filter."""
-    found = dict.fromkeys(str(outcome) for one in figures for outcome in one.outcomes)
-    return " ".join([*found, *([FAILED] if any(one.failed for one in figures) else [])])
+    outcomes = dict.fromkeys(str(outcome) for figure in figures for outcome in figure.outcomes)
+    return " ".join([*outcomes, *([FAILED] if any(figure.failed for figure in figures) else [])])
 
 
 def _by_type(cells: Cells, backends: Sequence[str]) -> dict[str, Any]:

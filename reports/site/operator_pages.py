@@ -49,17 +49,17 @@ class Example:
 
 def examples(known: Knowledge, cases: Sequence[str]) -> list[Example]:
     """Return examples from these cases: small ones, with different settings."""
-    found: list[Example] = []
+    chosen: list[Example] = []
     for id_ in _candidates(cases):
         try:
             case = known.source.case(id_)
         except OpconformError:  # from another suite
             continue
         if 0 < len(case.expectation.options) <= 3 and all(_is_plain(o) for o in case.expectation.options):
-            found.append(_example(case))
-        if len(found) == SHOWN:
+            chosen.append(_example(case))
+        if len(chosen) == SHOWN:
             break
-    return found
+    return chosen
 
 
 def _candidates(cases: Sequence[str]) -> Iterator[str]:
@@ -78,11 +78,11 @@ def _key(id_: str) -> tuple[int, ...] | None:
     parts = id_.split("/")
     if len(parts) != 6 or parts[5] not in _FILLS or "dims=" in parts[4] or "opset=" in parts[4]:
         return None
-    shapes = [math.prod(map(int, dims)) for one in parts[3].split(",") if all(map(str.isdigit, dims := _dims(one)))]
+    shapes = [math.prod(map(int, dims)) for word in parts[3].split(",") if all(map(str.isdigit, dims := _dims(word)))]
     elements = max(shapes, default=0)
     if not 1 < elements <= _ELEMENTS:
         return None
-    ranks = [len(_dims(one)) for one in parts[3].split(",")]
+    ranks = [len(_dims(word)) for word in parts[3].split(",")]
     flat = not 2 <= max(ranks) <= 3
     return _FILLS.index(parts[5]), flat, not parts[2].startswith("float32"), elements, len(parts[4])
 
@@ -111,11 +111,11 @@ def _outputs(case: Batch) -> list[tuple[str, str]]:
     """Return what is admitted, with the options of silences if they differ."""
     labels: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for option in case.expectation.options:
-        told = ", ".join(f"{silence}={answer}" for silence, answer in option.labels)
-        labels.setdefault(tuple(_option(case, option)), []).append(told)
+        labels_of = ", ".join(f"{silence}={answer}" for silence, answer in option.labels)
+        labels.setdefault(tuple(_option(case, option)), []).append(labels_of)
     return [
-        (head + (f" ({' or '.join(told)})" if len(labels) > 1 and any(told) else ""), values)
-        for answer, told in labels.items()
+        (head + (f" ({' or '.join(labels_of)})" if len(labels) > 1 and any(labels_of) else ""), values)
+        for answer, labels_of in labels.items()
         for head, values in answer
     ]
 
@@ -169,7 +169,7 @@ def by_clause(gathered: Gathered, columns: Sequence[Column], operator_version: s
     for case in cases:
         groups.setdefault(gathered.clauses[case], []).append(case)
     clauses = dict.fromkeys(clause for tested in groups for clause in tested)
-    found: dict[str, list[ClauseMark | None]] = {clause: [] for clause in clauses}
+    marks: dict[str, list[ClauseMark | None]] = {clause: [] for clause in clauses}
     for column in columns:
         counts: dict[str, Counter[str]] = {clause: Counter() for clause in clauses}
         for tested, numbers in groups.items():
@@ -177,26 +177,26 @@ def by_clause(gathered: Gathered, columns: Sequence[Column], operator_version: s
             for clause in tested:
                 counts[clause].update(counted)
         for clause, of_clause in counts.items():
-            found[clause].append(_mark(operator_version, clause, column.name, of_clause))
-    return found
+            marks[clause].append(_mark(operator_version, clause, column.name, of_clause))
+    return marks
 
 
 def _counts(column: Column, cases: Sequence[int]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for case in cases:
-        place = column.places[case]
-        if place is None:
+        location = column.places[case]
+        if location is None:
             continue
         counts["cases"] += 1
-        if place.outcome is Outcome.PASS:
+        if location.outcome is Outcome.PASS:
             counts["passed"] += 1
-        elif place.outcome in (Outcome.CRASH, Outcome.TIMEOUT):  # says nothing about any clause
+        elif location.outcome in (Outcome.CRASH, Outcome.TIMEOUT):  # says nothing about any clause
             counts["died"] += 1
-        elif place.failing:
+        elif location.failing:
             counts["failing"] += 1
-        elif place.outcome is Outcome.UNSUPPORTED:
+        elif location.outcome is Outcome.UNSUPPORTED:
             counts["unsupported"] += 1
-        elif place.invalid:
+        elif location.invalid:
             counts["answered"] += 1
         else:
             counts["apart"] += 1
@@ -219,7 +219,7 @@ def _mark(operator_version: str, clause: str, backend: str, counts: Counter[str]
         "answered": "invalid and answered",
         "apart": "waived or not counted",
     }
-    title = ", ".join(f"{counts[name]:,} {told}" for name, told in words.items() if counts[name])
+    title = ", ".join(f"{counts[name]:,} {word}" for name, word in words.items() if counts[name])
     if not judged:
         return ClauseMark("none", f"{counts['cases']:,} not judged", title, link)
     return ClauseMark(_level(passed, judged), f"{passed:,}/{judged:,}", title, link)
@@ -261,15 +261,15 @@ class VersionChange:
 
 def write_operator_pages(site: SiteWriter, gathered: Gathered, known: Knowledge, past: Past) -> None:
     """Write a page for each operator version that occurs."""
-    found = gathered.by_operator_version()
-    compares = len(found) <= COMPARED_AT_MOST
+    by_version = gathered.by_operator_version()
+    compares = len(by_version) <= COMPARED_AT_MOST
     siblings: dict[str, list[str]] = {}
-    for operator_version in found:
+    for operator_version in by_version:
         siblings.setdefault(split_version(operator_version)[0], []).append(operator_version)
     taken = gathered.chosen()
     figures = gathered.figures()
-    for operator_version, cases in found.items():
-        one = known.side(operator_version)
+    for operator_version, cases in by_version.items():
+        side_ = known.side(operator_version)
         columns = [column for column in gathered.columns if _runs(column, cases)]
         tested = by_clause(gathered, columns, operator_version, cases)
         site.page(
@@ -280,12 +280,12 @@ def write_operator_pages(site: SiteWriter, gathered: Gathered, known: Knowledge,
             version=split_version(operator_version)[1],
             standard=operator_version.partition("/")[0],
             siblings=siblings[split_version(operator_version)[0]],
-            side=one,
-            facts=None if one is None else _facts(known, one),
-            change=None if one is None else _change(known, one, compares=compares),
-            clauses=_clauses(one, tested),
-            silences=_silences(one, taken.get(operator_version, {})),
-            examples=[] if one is None else examples(known, gathered.cases[cases.start : cases.stop]),
+            side=side_,
+            facts=None if side_ is None else _facts(known, side_),
+            change=None if side_ is None else _change(known, side_, compares=compares),
+            clauses=_clauses(side_, tested),
+            silences=_silences(side_, taken.get(operator_version, {})),
+            examples=[] if side_ is None else examples(known, gathered.cases[cases.start : cases.stop]),
             results=_results([column.name for column in columns], figures[operator_version]),
             backends=[{"name": column.name, "version": column.version} for column in columns],
             cases=len(cases),
@@ -294,15 +294,15 @@ def write_operator_pages(site: SiteWriter, gathered: Gathered, known: Knowledge,
         )
 
 
-def _facts(known: Knowledge, one: Side) -> dict[str, Any]:
+def _facts(known: Knowledge, side_: Side) -> dict[str, Any]:
     """Return the head of the page: a summary from the first clause, source, and opsets."""
-    clauses = list(one.version.clauses.values())
+    clauses = list(side_.version.clauses.values())
     first = next((c for c in clauses if c.when == {} and c.status == "required"), clauses[0] if clauses else None)
-    signature = one.version.signature
+    signature = side_.version.signature
     return {
         "summary": first.text if first else None,
         "source": first.source if first else None,
-        "opset": _opset(known, one),
+        "opset": _opset(known, side_),
         "attributes": [(a.name, a.kind, _default(a)) for a in signature.attributes],
         "inputs": [_port(port) for port in signature.inputs],
         "outputs": [_port(port) for port in signature.outputs],
@@ -323,17 +323,17 @@ def _port(port: Port) -> tuple[str, str, str]:
     return port.name, port.type, words[port.option] + many
 
 
-def _opset(known: Knowledge, one: Side) -> str | None:
+def _opset(known: Knowledge, side_: Side) -> str | None:
     """Return the operation sets in which a version is valid."""
-    standard, version = one.spec.standard, one.version.operator.version
+    standard, version = side_.spec.standard, side_.version.operator.version
     if standard == "openvino":
         return f"introduced by opset{version}"
     if standard != "onnx":
         return None
-    versions = [side.version.operator.version for side in known.versions(one)]
+    versions = [side.version.operator.version for side in known.versions(side_)]
     later = versions[versions.index(version) + 1 :]
-    domain = one.spec.domain or "ai.onnx"
-    here = f"carried by opset {kindest_opset(one.spec, one.version)} here, except where a case names another"
+    domain = side_.spec.domain or "ai.onnx"
+    here = f"carried by opset {kindest_opset(side_.spec, side_.version)} here, except where a case names another"
     if not later:
         return f"opset {version} of {domain} and later; {here}"
     last = int(later[0]) - 1
@@ -341,37 +341,41 @@ def _opset(known: Knowledge, one: Side) -> str | None:
     return f"{span} of {domain}; {here}"
 
 
-def _change(known: Knowledge, one: Side, *, compares: bool) -> VersionChange | None:
-    versions = known.versions(one)
-    place = [side.name for side in versions].index(one.name)
-    if not place:
+def _change(known: Knowledge, side_: Side, *, compares: bool) -> VersionChange | None:
+    versions = known.versions(side_)
+    position = [side.name for side in versions].index(side_.name)
+    if not position:
         return None
-    before = versions[place - 1]
+    before = versions[position - 1]
     return VersionChange(
         before.name,
-        one.version.change,
-        [row for row in signature_rows(before, one) if row.one != row.other],
-        _rule_changes(before.version.clauses, one.version.clauses),
-        _rule_changes(before.version.silences, one.version.silences),
-        _answers(before, one) if compares else None,
+        side_.version.change,
+        [row for row in signature_rows(before, side_) if row.old != row.new],
+        _rule_changes(before.version.clauses, side_.version.clauses),
+        _rule_changes(before.version.silences, side_.version.silences),
+        _answers(before, side_) if compares else None,
     )
 
 
 def _rule_changes(
     before: Mapping[str, Clause] | Mapping[str, Silence], now: Mapping[str, Clause] | Mapping[str, Silence]
 ) -> list[RuleChange]:
-    told = [{id_: _rule(rule) for id_, rule in rules.items()} for rules in (before, now)]
-    ids = dict.fromkeys([*told[0], *told[1]])
-    return [RuleChange(id_, told[0].get(id_), told[1].get(id_)) for id_ in ids if told[0].get(id_) != told[1].get(id_)]
+    rules_of = [{id_: _rule(rule) for id_, rule in rules.items()} for rules in (before, now)]
+    ids = dict.fromkeys([*rules_of[0], *rules_of[1]])
+    return [
+        RuleChange(id_, rules_of[0].get(id_), rules_of[1].get(id_))
+        for id_ in ids
+        if rules_of[0].get(id_) != rules_of[1].get(id_)
+    ]
 
 
 def _rule(rule: Clause | Silence) -> str:
     return rule.text if isinstance(rule, Clause) else f"{rule.when}: {', '.join(rule.options)}"
 
 
-def _answers(before: Side, one: Side) -> list[dict[str, Any]]:
+def _answers(before: Side, side_: Side) -> list[dict[str, Any]]:
     """Return the inputs on which two versions of one spec file differ."""
-    return [_answer(row) for row in differences(before, one)]
+    return [_answer(row) for row in differences(before, side_)]
 
 
 def _answer(row: Difference) -> dict[str, Any]:
@@ -382,17 +386,21 @@ def _answer(row: Difference) -> dict[str, Any]:
     return {"cause": cause_text(row), "input": situation_text(row.situation), "sides": sides}
 
 
-def _clauses(one: Side | None, tested: ByClause) -> list[dict[str, Any]]:
+def _clauses(side_: Side | None, tested: ByClause) -> list[dict[str, Any]]:
     """Return the clauses of the spec file, and those of cases that it lacks, each with a mark per backend."""
-    own = {} if one is None else {f"{one.spec.operator}#{clause.id}": clause for clause in one.version.clauses.values()}
+    own = (
+        {}
+        if side_ is None
+        else {f"{side_.spec.operator}#{clause.id}": clause for clause in side_.version.clauses.values()}
+    )
     return [
         {"id": id_.rpartition("#")[2], "clause": own.get(id_), "marks": tested.get(id_)}
         for id_ in dict.fromkeys([*own, *tested])
     ]
 
 
-def _silences(one: Side | None, taken: Mapping[str, Mapping[str, ChosenOptions]]) -> list[dict[str, Any]]:
-    own = {} if one is None else one.version.silences
+def _silences(side_: Side | None, taken: Mapping[str, Mapping[str, ChosenOptions]]) -> list[dict[str, Any]]:
+    own = {} if side_ is None else side_.version.silences
     return [{"id": id_, "silence": own.get(id_), "taken": taken.get(id_, {})} for id_ in dict.fromkeys([*own, *taken])]
 
 

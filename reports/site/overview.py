@@ -62,13 +62,13 @@ class Covered:
 
     standard: str
     covered: int
-    whole: int
+    in_suite: int
 
     @property
     def words(self) -> str:
         """Return the text, such as `412 of 659 ONNX operator versions`."""
-        share = percent(Fraction(self.covered, self.whole)) if self.whole else NOTHING
-        return f"{self.covered:,} of {counted(self.whole, f'{self.standard} operator version')} ({share})"
+        share = percent(Fraction(self.covered, self.in_suite)) if self.in_suite else NOTHING
+        return f"{self.covered:,} of {counted(self.in_suite, f'{self.standard} operator version')} ({share})"
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def ranking(gathered: Gathered, knowledge: Knowledge, past: Past) -> list[Ranked
     rows = []
     for column in gathered.columns:
         figures = tally.figures(column.name)
-        failing = Counter(place.outcome for place in column.places if place is not None and place.failing)
+        failing = Counter(location.outcome for location in column.places if location is not None and location.failing)
         rows.append(
             Ranked(
                 column.name,
@@ -160,11 +160,13 @@ def ranking(gathered: Gathered, knowledge: Knowledge, past: Past) -> list[Ranked
 
 def _ran(column: Column) -> str:
     """Return the day of a backend's run, and the machine, from its `run.json`."""
-    told = column.told[0]
-    machine = told.get("machine") or {}
+    run_record = column.run_jsons[0]
+    machine = run_record.get("machine") or {}
     python = f"Python {machine['python']}" if machine.get("python") else ""
     cores = counted(machine["cores"], "core") if isinstance(machine.get("cores"), int) else ""
-    return ", ".join(filter(None, (str(told.get("started"))[:10], str(machine.get("platform") or ""), cores, python)))
+    return ", ".join(
+        filter(None, (str(run_record.get("started"))[:10], str(machine.get("platform") or ""), cores, python))
+    )
 
 
 def _severity(row: Ranked) -> tuple[object, ...]:
@@ -187,46 +189,46 @@ def _verdict(figures: Figures, failing: Mapping[Outcome, int]) -> tuple[Level, s
     if figures.judged:
         right = f"Right in {figures.strict:,} of {counted(figures.judged, 'judged case')}"
         right += f" ({percent(figures.correctness)})" if figures.judged >= SAMPLE else ""
-    found = [counted(n, one, many) for of, one, many in _SEVERITY if (n := _count(failing, of))]
+    counts = [counted(n, noun, many) for of, noun, many in _SEVERITY if (n := _count(failing, of))]
     if not figures.failed:
         waived = figures.outcomes.get(Outcome.WAIVED, 0)
-        told = f"{right}; no failure in {counted(figures.judged + figures.put, 'case')}"
-        return "full", "Conformant", f"{told}, {waived:,} of them waived" if waived else told, ""
-    return "some", "Non-conformant", right, ", ".join([*found, *_without(failing)])
+        words = f"{right}; no failure in {counted(figures.judged + figures.put, 'case')}"
+        return "full", "Conformant", f"{words}, {waived:,} of them waived" if waived else words, ""
+    return "some", "Non-conformant", right, ", ".join([*counts, *_without(failing)])
 
 
 def _without(failing: Mapping[Outcome, int]) -> list[str]:
     """Return the reassuring facts about a backend that fails: that it does not crash, and gives no wrong answer."""
-    return [f"no {one}" for of, one, _ in (_SEVERITY[2], _SEVERITY[0]) if not _count(failing, of)]
+    return [f"no {noun}" for of, noun, _ in (_SEVERITY[2], _SEVERITY[0]) if not _count(failing, of)]
 
 
 def _covered(operator_versions: Mapping[str, Figures], in_suite: Mapping[str, int]) -> list[Covered]:
-    found: dict[str, list[Figures]] = {}
+    by_standard: dict[str, list[Figures]] = {}
     for name, figures in operator_versions.items():
-        found.setdefault(name.partition("/")[0], []).append(figures)
+        by_standard.setdefault(name.partition("/")[0], []).append(figures)
     return [
         Covered(_STANDARDS.get(standard, standard), *coverage(figures, in_suite.get(standard, 0)))
-        for standard, figures in found.items()
+        for standard, figures in by_standard.items()
     ]
 
 
 def _twins(columns: Sequence[Column]) -> dict[str, list[Twin]]:
     """Return the twins of each backend that has some: the same cases, with nearly all outcomes equal."""
     codes = {column.name: outcome_codes(column) for column in columns}
-    found: dict[str, list[Twin]] = {}
+    twins: dict[str, list[Twin]] = {}
     taken: set[str] = set()
     for column in sorted(columns, key=lambda column: len(column.name)):
         for other in columns:
-            if column.name in taken or other.name in (column.name, *taken, *found):
+            if column.name in taken or other.name in (column.name, *taken, *twins):
                 continue
-            one, two = codes[column.name], codes[other.name]
-            ran = one != NONE
-            cases, differing = int(ran.sum()), int((one != two).sum())
-            if cases and bool(((two != NONE) == ran).all()) and differing <= cases * TWIN:
+            first, second = codes[column.name], codes[other.name]
+            ran = first != NONE
+            cases, differing = int(ran.sum()), int((first != second).sum())
+            if cases and bool(((second != NONE) == ran).all()) and differing <= cases * TWIN:
                 taken.add(other.name)
                 page = backend_page_name(other.name)
-                found.setdefault(column.name, []).append(Twin(other.name, other.version, page, differing, cases))
-    return found
+                twins.setdefault(column.name, []).append(Twin(other.name, other.version, page, differing, cases))
+    return twins
 
 
 def write_overview(
@@ -249,7 +251,8 @@ def write_overview(
         worst=list(told_worst(knowledge, _spread([kinds[row.name] for row in rows]))),
         kinds=failures.kinds,
         failing=[
-            (one, cases_link(q=f"{one.operator}-", outcome=FAILED)) for one in failures.operators()[:OPERATORS_SHOWN]
+            (failing, cases_link(q=f"{failing.operator}-", outcome=FAILED))
+            for failing in failures.operators()[:OPERATORS_SHOWN]
         ],
         failing_count=len(failures.operators()),
         links=links_of(gathered),
@@ -270,38 +273,38 @@ def write_overview(
 def links_of(gathered: Gathered) -> list[tuple[str, str]]:
     """Return links with their labels: the texts of the standards, trackers of the backends, and this project's own."""
     standards = dict.fromkeys(name.partition("/")[0] for name in gathered.by_operator_version())
-    found = [_TEXTS[standard] for standard in standards if standard in _TEXTS]
+    links = [_TEXTS[standard] for standard in standards if standard in _TEXTS]
     trackers = ((gathered.names[column.name], tracker_of(column.name)) for column in gathered.columns)
-    found += [(f"Issues of {name}", address) for name, address in trackers if address]
+    links += [(f"Issues of {name}", address) for name, address in trackers if address]
     own = importlib.metadata.metadata("opconform").get_all("Project-URL") or []
-    found += [(f"opconform: {label}", address.strip()) for label, _, address in (one.partition(",") for one in own)]
-    return list(dict.fromkeys(found))
+    links += [(f"opconform: {label}", address.strip()) for label, _, address in (entry.partition(",") for entry in own)]
+    return list(dict.fromkeys(links))
 
 
 def _suite_told(gathered: Gathered) -> tuple[str, str]:
     """Return the suite's version and name, and the day of the first run."""
-    told = gathered.wholes[0].parts[0].told
-    suite = " ".join(filter(None, (str(told["suite"].get("version")), told["suite"].get("name"))))
-    return suite, min(str(part.told.get("started")) for whole in gathered.wholes for part in whole.parts)[:10]
+    run_record = gathered.wholes[0].parts[0].run_json
+    suite = " ".join(filter(None, (str(run_record["suite"].get("version")), run_record["suite"].get("name"))))
+    return suite, min(str(part.run_json.get("started")) for merged in gathered.wholes for part in merged.parts)[:10]
 
 
 def worst_of(gathered: Gathered) -> dict[str, list[FailureGroup]]:
     """Return the kinds of failures of each backend, crashes first, then the most frequent."""
-    found: dict[str, list[FailureGroup]] = {column.name: [] for column in gathered.columns}
+    groups: dict[str, list[FailureGroup]] = {column.name: [] for column in gathered.columns}
     failures = gathered.tables.failures
     for alike in sorted(failures.first(failures.kinds), key=_badness):
-        found[alike.first.backend].append(alike)
-    return found
+        groups[alike.first.backend].append(alike)
+    return groups
 
 
 def _badness(alike: FailureGroup) -> tuple[int, int]:
     return _WORST.index(alike.first.outcome), -alike.count
 
 
-def _spread(found: Sequence[Sequence[FailureGroup]]) -> list[FailureGroup]:
+def _spread(groups: Sequence[Sequence[FailureGroup]]) -> list[FailureGroup]:
     """Return a few kinds: from each backend in turn, the worst one whose operator and outcome are new."""
     chosen: dict[tuple[str, ...], FailureGroup] = {}
-    queues = [iter(kinds) for kinds in found]
+    queues = [iter(kinds) for kinds in groups]
     while queues and len(chosen) < WORST_SHOWN:
         for queue in queues[:]:
             fresh = next((alike for alike in queue if kind_of(alike.first)[1:3] not in chosen), None)

@@ -82,9 +82,9 @@ class Since:
     @property
     def words(self) -> str:
         """Return the number of changes: `3 regressions, 2 fixes`; those without effect on a verdict are one number."""
-        found = [counted(n, *words) for kind, words in _CHANGES.items() if (n := self.counts.get(kind, 0))]
+        counts = [counted(n, *words) for kind, words in _CHANGES.items() if (n := self.counts.get(kind, 0))]
         rest = sum(number for kind, number in self.counts.items() if kind not in _CHANGES)
-        return ", ".join([*found, *([counted(rest, "other change")] if rest else [])]) or "nothing changed"
+        return ", ".join([*counts, *([counted(rest, "other change")] if rest else [])]) or "nothing changed"
 
 
 @dataclass(frozen=True)
@@ -112,15 +112,15 @@ def past_of(gathered: Gathered, before: Sequence[Path] = (), history: Path | Non
     `before` are results folders of earlier runs, or folders of such; changes are relative to the latest release among
     them. `history` adds the last run of each version, of series with the same plan as the site's runs.
     """
-    found = _Found(gathered)
+    past = _Releases(gathered)
     if history is not None:
-        found.take_history(history)
-    found.take_runs([side_of(str(path), runs_of(folders_in(path), partial=False)) for path in before])
-    return Past(found.by_product(), found.since)
+        past.take_history(history)
+    past.take_runs([side_of(str(path), runs_of(folders_in(path), partial=False)) for path in before])
+    return Past(past.by_product(), past.since)
 
 
 @dataclass
-class _Found:
+class _Releases:
     """The releases and changes so far."""
 
     gathered: Gathered
@@ -133,12 +133,12 @@ class _Found:
 
     @functools.cached_property
     def versions(self) -> dict[str, str]:
-        return {name: version for whole in self.gathered.wholes for name, version in whole.versions.items()}
+        return {name: version for merged in self.gathered.wholes for name, version in merged.versions.items()}
 
     def take_history(self, history: Path) -> None:
         wholes = self.gathered.wholes
-        plans = [plan_of(whole.parts[0].told) for whole in wholes]
-        own = {(name, started(whole)) for whole in wholes for name in whole.versions}
+        plans = [plan_of(merged.parts[0].run_json) for merged in wholes]
+        own = {(name, started(merged)) for merged in wholes for name in merged.versions}
         with reading(history) as asked:
             for series in by_series(turns(asked)):
                 if series[-1].plan not in plans:
@@ -190,17 +190,17 @@ class _Found:
     def by_product(self) -> dict[str, list[Release]]:
         """Return the releases of the site's backends that have several, each version once."""
         own = [
-            (name, version, started(whole))
-            for whole in self.gathered.wholes
-            for name, version in whole.versions.items()
+            (name, version, started(merged))
+            for merged in self.gathered.wholes
+            for name, version in merged.versions.items()
         ]
-        found: dict[str, dict[str, Release]] = {product_of(name): {} for name, _, _ in own}
-        for one in sorted(self.releases, key=lambda one: one.started):
-            found.get(product_of(one.backend), {})[one.version] = one
+        by_version: dict[str, dict[str, Release]] = {product_of(name): {} for name, _, _ in own}
+        for release in sorted(self.releases, key=lambda release: release.started):
+            by_version.get(product_of(release.backend), {})[release.version] = release
         for name, version, day in own:
             figures = self.gathered.tables.tally.operator_versions(name)
-            found[product_of(name)][version] = Release(name, version, day, figures, here=True)
-        ordered = {p: sorted(by.values(), key=lambda r: _order(r.version, r.started)) for p, by in found.items()}
+            by_version[product_of(name)][version] = Release(name, version, day, figures, here=True)
+        ordered = {p: sorted(by.values(), key=lambda r: _order(r.version, r.started)) for p, by in by_version.items()}
         return {product: releases for product, releases in ordered.items() if len(releases) > 1}
 
 

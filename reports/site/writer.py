@@ -34,9 +34,9 @@ FAILED = "failed"
 
 def shown(text: object, longest: int = LONGEST) -> str:
     """Return a text from elsewhere made safe to show: control and direction characters escaped, cut with a note."""
-    whole = str(text)
-    cut = _escaped(whole[:longest])
-    return f"{cut}… (cut: {counted(len(whole), 'character')} in all)" if len(whole) > longest else cut
+    full = str(text)
+    cut = _escaped(full[:longest])
+    return f"{cut}… (cut: {counted(len(full), 'character')} in all)" if len(full) > longest else cut
 
 
 def _escaped(text: str) -> str:
@@ -192,8 +192,8 @@ class SiteWriter:
 
     def script(self, path: str, call: str, *values: Any) -> None:
         """Write data as a classic script that calls a function with it: `call(…, …);`. Raises ValueError for NaN."""
-        told = ",".join(json.dumps(v, allow_nan=False, separators=(",", ":")) for v in values)
-        self.write(path, f"{call}({told.replace('<', chr(92) + 'u003c')});\n")
+        arguments = ",".join(json.dumps(v, allow_nan=False, separators=(",", ":")) for v in values)
+        self.write(path, f"{call}({arguments.replace('<', chr(92) + 'u003c')});\n")
 
     def asset(self, *names: str) -> None:
         """Copy files of the package's `assets` folder to the site's."""
@@ -270,8 +270,8 @@ def _mark(out: Path, files: list[str]) -> None:
 def _files_of(out: Path) -> list[str]:
     """Return the files of an earlier site that are inside its folder."""
     try:
-        told = json.loads((out / MARKER).read_bytes())
-        files = [name for name in told["files"] if isinstance(name, str)]
+        marker = json.loads((out / MARKER).read_bytes())
+        files = [name for name in marker["files"] if isinstance(name, str)]
     except FileNotFoundError:
         return []
     except (ValueError, KeyError, TypeError):

@@ -183,7 +183,7 @@ def read_library(standard: str, specs: Iterable[Spec], target: str | None = None
     answers.read()
     if answers.listing is None:
         raise LibraryLost("it did not list its operators")
-    return LibraryReading(standard, answers.listing, answers.told, answers.exact, answers.untold)
+    return LibraryReading(standard, answers.listing, answers.schemas, answers.exact, answers.untold)
 
 
 class _Answers:
@@ -195,7 +195,7 @@ class _Answers:
         self.listing: Listing | None = None
         self.exact = False
         self.untold: tuple[str, ...] = ()
-        self.told: dict[tuple[str, Version], LibrarySchema | str] = {}
+        self.schemas: dict[tuple[str, Version], LibrarySchema | str] = {}
 
     def read(self) -> None:
         """Ask all questions. Raises LibraryLost, NotInstalled, OpconformError."""
@@ -221,7 +221,7 @@ class _Answers:
         key = answer.key if isinstance(answer, Loss) else answer[0]
         if key != _LISTING:
             told = _words(answer) if isinstance(answer, Loss) else _told_from(json.loads(answer[1]))
-            self.told[self._keys[key]] = told
+            self.schemas[self._keys[key]] = told
         elif isinstance(answer, Loss):
             raise LibraryLost(f"asked for its operators, {_words(answer)}")
         else:

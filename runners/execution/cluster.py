@@ -124,8 +124,8 @@ class DaskExecutor:
         if not workers:
             return f"the scheduler at {address} still has no workers; start one with `dask worker {address}`"
         there = Counter(_words(worker["resources"]) or "no resources" for worker in workers)
-        told = "; ".join(f"{count} with {words}" for words, count in there.most_common())
-        return f"no worker of the scheduler at {address} has {needed} (its workers: {told})"
+        lacks = "; ".join(f"{count} with {words}" for words, count in there.most_common())
+        return f"no worker of the scheduler at {address} has {needed} (its workers: {lacks})"
 
 
 @contextlib.contextmanager
@@ -161,32 +161,32 @@ def _client(address: str, seconds: float) -> Any:
 
 def _slots(client: Any, resources: Mapping[str, float]) -> dict[str, int]:
     """Return the number of slots of each worker, by address, without workers that lack a resource."""
-    found = {}
+    slots = {}
     for address, worker in client.scheduler_info(n_workers=-1)["workers"].items():
         has = worker["resources"]
         count = min([worker["nthreads"], *(int(has.get(name, 0) // amount) for name, amount in resources.items())])
         if count:
-            found[address] = count
-    return found
+            slots[address] = count
+    return slots
 
 
 # On a worker
 
 
-class Suite(NamedTuple):
+class InstalledSuite(NamedTuple):
     """An installed suite: its version, and a digest of its spec files."""
 
     version: str
     specs: str
 
 
-def installed_suite() -> Suite:
+def installed_suite() -> InstalledSuite:
     """Return the suite that is installed here."""
-    whole = hashlib.sha256()
+    digest = hashlib.sha256()
     root = default_root()
     for file in sorted(root.glob("*/*.yaml")):
-        whole.update(f"{file.relative_to(root).as_posix()} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
-    return Suite(importlib.metadata.version("opconform"), whole.hexdigest())
+        digest.update(f"{file.relative_to(root).as_posix()} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return InstalledSuite(importlib.metadata.version("opconform"), digest.hexdigest())
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class _Reply:
     """A worker's reply to a batch: records, seconds and the pool's start seconds; or why it cannot take part."""
 
     worker: str
-    found: Sequence[About | Judged | Death] = ()
+    events: Sequence[About | Judged | Death] = ()
     start: float = 0.0
     seconds: float = 0.0
     unfit: str | None = None
@@ -207,7 +207,7 @@ class _Task:
     A dask task is a call of `pickle.loads`, so the scheduler, which unpickles calls, does not need this package.
     """
 
-    suite: Suite
+    suite: InstalledSuite
     assignment: Assignment
     limits: Limits
     ids: Sequence[str]
@@ -216,9 +216,9 @@ class _Task:
         return _performed, (self.suite, _packed((self.assignment, self.limits, self.ids)))
 
 
-def _packed(told: object) -> bytes:
+def _packed(content: object) -> bytes:
     """Return the bytes to send to another machine; ids and results repeat, so compression shrinks them to a tenth."""
-    return zlib.compress(pickle.dumps(told), 1)
+    return zlib.compress(pickle.dumps(content), 1)
 
 
 def _unpacked(pack: bytes) -> Any:
@@ -226,7 +226,7 @@ def _unpacked(pack: bytes) -> Any:
     return pickle.loads(zlib.decompress(pack))  # noqa: S301
 
 
-def _performed(suite: Suite, pack: bytes) -> bytes:
+def _performed(suite: InstalledSuite, pack: bytes) -> bytes:
     """Run a batch in a dask task, with one judge; it stops when the client no longer wants it."""
     worker = get_worker()
     here = installed_suite()
@@ -235,20 +235,20 @@ def _performed(suite: Suite, pack: bytes) -> bytes:
     assignment, limits, ids = _unpacked(pack)
     task, tasks = worker.get_current_task(), worker.state.tasks
     begun = time.perf_counter()
-    started, found = begun, []
+    started, results_so_far = begun, []
     try:
         with contextlib.closing(run_cases(assignment, batched(ids), jobs=1, limits=limits)) as results:
-            for one in results:
-                started = time.perf_counter() if isinstance(one, About) else started
-                found.append(one)
+            for result in results:
+                started = time.perf_counter() if isinstance(result, About) else started
+                results_so_far.append(result)
                 if task not in tasks or tasks[task].state == "cancelled":
                     break
     except WorkerStartError as error:
         return _packed(_Reply(worker.address, unfit=f"cannot take part: {error}\n{error.tail}".rstrip()))
-    return _packed(_Reply(worker.address, found, started - begun, time.perf_counter() - started))
+    return _packed(_Reply(worker.address, results_so_far, started - begun, time.perf_counter() - started))
 
 
-def _other_suite(there: Suite, here: Suite) -> str:
+def _other_suite(there: InstalledSuite, here: InstalledSuite) -> str:
     what = f"opconform {there.version}" if there.version != here.version else "other spec files"
     return (
         f"has {what}, this machine has {here.version} with specs {here.specs[:12]} (there: {there.specs[:12]}); "
@@ -392,20 +392,20 @@ class _ClusterRun:
         if sent.ids:
             self._pace.learn(len(sent.ids), reply.seconds, reply.start)
         self._refuse_unasked(sent, reply)
-        for found in reply.found:
-            if not isinstance(found, About):
-                yield found
+        for event in reply.events:
+            if not isinstance(event, About):
+                yield event
             elif self._about is None:
-                self._about = found
-                yield found
-            elif found.version != self._about.version:
-                name, versions = self._assignment.backend.name, (found.version, self._about.version)
-                told = f"worker {reply.worker} has {name} {versions[0]}, others have {versions[1]}"
-                raise OpconformError(f"{told}; one run, one version")
+                self._about = event
+                yield event
+            elif event.version != self._about.version:
+                name, versions = self._assignment.backend.name, (event.version, self._about.version)
+                difference = f"worker {reply.worker} has {name} {versions[0]}, others have {versions[1]}"
+                raise OpconformError(f"{difference}; one run, one version")
 
     def _refuse_unasked(self, sent: _Sent, reply: _Reply) -> None:
         """Raise OpconformError unless a reply has one valid result for each case that was sent."""
-        results = [found.result for found in reply.found if isinstance(found, Judged)]
+        results = [event.result for event in reply.events if isinstance(event, Judged)]
         try:
             if Counter(result.case for result in results) != Counter(sent.ids):
                 raise ValueError(f"it has {len(results)} results, not one for each of {len(sent.ids)} cases")
@@ -452,5 +452,5 @@ class _ClusterRun:
                 raise OpconformError(f"worker {address} has no opconform ({answer}); {install}")
             if isinstance(answer, Exception):
                 raise OpconformError(f"worker {address} cannot take part: {type(answer).__name__}: {answer}")
-            if Suite(*answer) != self._suite:
-                raise OpconformError(f"worker {address} {_other_suite(Suite(*answer), self._suite)}")
+            if InstalledSuite(*answer) != self._suite:
+                raise OpconformError(f"worker {address} {_other_suite(InstalledSuite(*answer), self._suite)}")

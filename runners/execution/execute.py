@@ -124,7 +124,7 @@ class Assignment:
 
 
 @dataclass
-class _Turn:
+class PendingBatch:
     """Cases for a host to run, from position `index` among the keys on, with their requests and ids.
 
     `sibling`: whether the first request is for the valid sibling of invalid cases. `places` identify the replies once
@@ -207,42 +207,42 @@ class Worker:
             yield UNFIT + str(error).encode()
 
     def _judged(self, keys: Sequence[str], begin: Begin) -> Iterator[bytes]:
-        turns, blocks = self._turns(keys), deque[list[_Turn | _Ours]]()
+        turns, blocks = self._turns(keys), deque[list[PendingBatch | _Ours]]()
         while True:
             while len(blocks) < _AHEAD and (block := self._block(turns)):
                 blocks.append(block)
             if not blocks:
                 return
-            for one in blocks.popleft():
-                if isinstance(one, _Ours):
-                    yield self._record(Result(one.key, self.name, Outcome.RUNNER_ERROR, detail=one.words))
+            for turn in blocks.popleft():
+                if isinstance(turn, _Ours):
+                    yield self._record(Result(turn.key, self.name, Outcome.RUNNER_ERROR, detail=turn.words))
                 else:
-                    yield from self._judged_turn(one, begin)
+                    yield from self._judged_turn(turn, begin)
 
     # Asking
 
-    def _block(self, turns: Iterator[_Turn | _Ours]) -> list[_Turn | _Ours]:
+    def _block(self, turns: Iterator[PendingBatch | _Ours]) -> list[PendingBatch | _Ours]:
         """Ask the host for enough batches to fill a message."""
-        block: list[_Turn | _Ours] = []
+        block: list[PendingBatch | _Ours] = []
         requests: list[Request] = []
         ids: list[str] = []
         size = 0
-        while len(requests) < _BLOCK and size < _BLOCK_BYTES and (one := next(turns, None)) is not None:
-            block.append(one)
-            if isinstance(one, _Turn):
-                requests += one.requests
-                ids += one.ids
-                size += sum(array.nbytes for array in one.batch.inputs)
+        while len(requests) < _BLOCK and size < _BLOCK_BYTES and (turn := next(turns, None)) is not None:
+            block.append(turn)
+            if isinstance(turn, PendingBatch):
+                requests += turn.requests
+                ids += turn.ids
+                size += sum(array.nbytes for array in turn.batch.inputs)
         places = self._ask(requests, ids)
         start = 0
-        for one in block:
-            if isinstance(one, _Turn):
-                one.places = places[start : start + len(one.requests)]
-                one.requests = ()
-                start += len(one.places)
+        for turn in block:
+            if isinstance(turn, PendingBatch):
+                turn.places = places[start : start + len(turn.requests)]
+                turn.requests = ()
+                start += len(turn.places)
         return block
 
-    def _turns(self, keys: Sequence[str]) -> Iterator[_Turn | _Ours]:
+    def _turns(self, keys: Sequence[str]) -> Iterator[PendingBatch | _Ours]:
         """Yield batch after batch with its requests; the valid sibling of an invalid case comes first."""
         index, batches = 0, self.source.batches(keys)
         while index < len(keys):
@@ -257,24 +257,24 @@ class Worker:
                 yield turn
                 index += len(batch)
 
-    def _turn(self, batch: Batch, index: int) -> _Turn:
+    def _turn(self, batch: Batch, index: int) -> PendingBatch:
         requests, ids = [], list(batch.ids)
-        sibling = batch.mended is not None and batch.mended not in self._siblings
-        if batch.mended is not None and sibling:
-            valid = self.source.case(batch.mended)
+        sibling = batch.valid_variant is not None and batch.valid_variant not in self._siblings
+        if batch.valid_variant is not None and sibling:
+            valid = self.source.case(batch.valid_variant)
             requests.append(Request(0, valid.program, valid.tensors(), phase="sibling"))
             ids.insert(0, batch.ids[0])
         alone: Freshness = "own" if asks_again(batch.expectation) else "shared"
         requests += [Request(0, batch.program, inputs, alone) for inputs in _rows(batch)]
         for request in requests[:1] + requests[-1:]:
             _ = request.program.key  # sent with the program, so that the host need not compute the digest
-        if batch.mended is not None:
-            self._siblings.setdefault(batch.mended, None)  # on its way
-        return _Turn(batch, index, requests, ids, sibling)
+        if batch.valid_variant is not None:
+            self._siblings.setdefault(batch.valid_variant, None)  # on its way
+        return PendingBatch(batch, index, requests, ids, sibling)
 
-    def _reply(self, place: int) -> Reply:
+    def _reply(self, number: int) -> Reply:
         """Return the reply to a request. Raises _Unfit, after which nothing that the backend answers means anything."""
-        reply = self.hosts.reply(place)
+        reply = self.hosts.reply(number)
         if isinstance(reply.answer, OurFailure) and reply.answer.unfit:
             raise _Unfit(reply.answer.words)
         return reply
@@ -282,18 +282,18 @@ class Worker:
     def _ask(self, requests: Sequence[Request], ids: Sequence[str]) -> Sequence[int]:
         places = self.hosts.ask(requests)
         self._ids |= dict(zip(places, ids, strict=True))
-        for place in list(itertools.islice(self._ids, max(0, len(self._ids) - 4096))):
-            del self._ids[place]
+        for number in list(itertools.islice(self._ids, max(0, len(self._ids) - 4096))):
+            del self._ids[number]
         return places
 
     # Judging
 
-    def _judged_turn(self, turn: _Turn, begin: Begin) -> Iterator[bytes]:
+    def _judged_turn(self, turn: PendingBatch, begin: Begin) -> Iterator[bytes]:
         """Yield the records of a turn's cases, in groups that were answered quickly."""
         start, places = 0, turn.places
-        if turn.sibling and turn.batch.mended is not None:
+        if turn.sibling and turn.batch.valid_variant is not None:
             begin(turn.index, "sibling")
-            self._siblings[turn.batch.mended] = self._reply(places[0]).answer
+            self._siblings[turn.batch.valid_variant] = self._reply(places[0]).answer
             places = places[1:]
         while start < len(turn.batch):
             later = partial(_later, begin, turn.index + start)
@@ -305,9 +305,9 @@ class Worker:
 
     def _taken(self, places: Sequence[int], begin: Begin) -> _Taken:
         started, taken = time.perf_counter(), _Taken(GatheredAnswers(len(places)))
-        for lane, place in enumerate(places):
+        for lane, number in enumerate(places):
             begin(lane, "run")
-            taken.add(self._reply(place))
+            taken.add(self._reply(number))
             if time.perf_counter() - started > _SECONDS:
                 break
         return taken
@@ -338,20 +338,20 @@ class Worker:
                 yield self._record(Result(text, self.name, Outcome.RUNNER_ERROR, detail=taken.ours[lane]))
                 continue
             v = verdicts[lane]
-            told = (v.outcome, v.behaviour, v.reason, v.detail, v.bound_ratio, v.level)
-            result = Result(text, self.name, *told, batch.clauses, *digests[lane], round(taken.seconds[lane], 7))
+            fields = (v.outcome, v.behaviour, v.reason, v.detail, v.bound_ratio, v.level)
+            result = Result(text, self.name, *fields, batch.clauses, *digests[lane], round(taken.seconds[lane], 7))
             yield self._record(result, attached[lane])
 
     def _verdicts(self, batch: Batch, taken: _Taken, begin: Begin) -> tuple[list[Verdict], Answers]:
         """Return the answers and their verdicts; the verdict on a fresh program's answer replaces a failure's."""
         lanes, answers = len(batch), taken.answers.answers(len(batch))
         again = self._again(batch, begin) if asks_again(batch.expectation) else None
-        mended = self._siblings.get(batch.mended or "")
-        ran = batch.mended is None or isinstance(mended, Answer)
-        verdicts = judge(batch, answers, self.required, mended_ran=ran, again=again)
-        if isinstance(mended, Loss):  # neither these cases' fault, nor a confirmation
+        valid_variant = self._siblings.get(batch.valid_variant or "")
+        ran = batch.valid_variant is None or isinstance(valid_variant, Answer)
+        verdicts = judge(batch, answers, self.required, variant_ran=ran, again=again)
+        if isinstance(valid_variant, Loss):  # neither these cases' fault, nor a confirmation
             for lane in answers.refusals:
-                verdicts[lane] = replace(verdicts[lane], detail=_lost_words(mended), reason="other")
+                verdicts[lane] = replace(verdicts[lane], detail=_lost_words(valid_variant), reason="other")
         for lane, loss in taken.lost.items():
             verdicts[lane] = _lost(loss, batch)
         used = [n for n in range(lanes) if n not in taken.first and n not in taken.lost and n not in taken.ours]
@@ -367,12 +367,12 @@ class Worker:
             elif isinstance(answer, Loss):
                 verdicts[lane] = _lost(answer, batch)
             elif before is None or not same_answer(answer, before):
-                (found,) = judge(batch.case(lane), Answers.of([answer]), self.required, mended_ran=ran)
-                if found.outcome is Outcome.PASS:
+                (verdict,) = judge(batch.case(lane), Answers.of([answer]), self.required, variant_ran=ran)
+                if verdict.outcome is Outcome.PASS:
                     detail = f"only on a program that ran before, state leaks between runs: {verdicts[lane].detail}"
                     verdicts[lane] = replace(verdicts[lane], detail=detail)
                 else:
-                    verdicts[lane], others[lane] = found, answer
+                    verdicts[lane], others[lane] = verdict, answer
         return verdicts, answers.replaced(others)
 
     def _charge_deaths(self, batch: Batch, verdicts: list[Verdict], begin: Begin) -> None:
@@ -383,7 +383,7 @@ class Worker:
         lanes = {text: lane for lane, text in enumerate(batch.ids)}
         known, self._pending = [*self._pending, *self.hosts.strays()], []
         for stray in known:
-            text = None if stray.key is None else self._ids.get(stray.key.place)
+            text = None if stray.key is None else self._ids.get(stray.key.number)
             lane = None if text is None else lanes.get(text)
             if self._is_early(stray):
                 self._pending.append(stray)
@@ -397,7 +397,7 @@ class Worker:
     def _is_early(self, stray: Stray) -> bool:
         """Return whether a death belongs to a batch to come; a confirmation belongs to the present one."""
         key = stray.key
-        return key is not None and key.place > self._last and _is_of_a_case(key)
+        return key is not None and key.number > self._last and _is_of_a_case(key)
 
     def _is_charged(self, batch: Batch, lane: int, stray: Stray, verdict: Verdict, begin: Begin) -> bool:
         """Return whether a death is to be charged to the case that was running although it passes in a new process.
@@ -422,21 +422,21 @@ class Worker:
         places = self.hosts.ask(asked, in_new_host=True)
         self._ids |= dict.fromkeys(places, batch.ids[lane])
         lost = False
-        for place in places:
+        for number in places:
             begin(lane, "run")
-            lost |= isinstance(self.hosts.reply(place).answer, Loss)
-        found = self.hosts.strays()
-        mine = [one for one in found if one.key is not None and one.key.place in places]
-        self._pending += [one for one in found if one.key is None or one.key.place not in places]
+            lost |= isinstance(self.hosts.reply(number).answer, Loss)
+        strays = self.hosts.strays()
+        mine = [stray_ for stray_ in strays if stray_.key is not None and stray_.key.number in places]
+        self._pending += [stray_ for stray_ in strays if stray_.key is None or stray_.key.number not in places]
         return lost or bool(mine)
 
     def _again(self, batch: Batch, begin: Begin) -> Answers:
         """Return the answers of fresh programs to each case; a lane may have none."""
         gathered = GatheredAnswers(len(batch))
         requests = [Request(0, batch.program, inputs, "own") for inputs in _rows(batch)]
-        for lane, place in enumerate(self._ask(requests, batch.ids)):
+        for lane, number in enumerate(self._ask(requests, batch.ids)):
             begin(lane, "run")
-            answer = self._reply(place).answer
+            answer = self._reply(number).answer
             if isinstance(answer, Answer | Refusal):
                 gathered.add(lane, answer)
         return gathered.answers(len(batch))
@@ -453,9 +453,9 @@ class Worker:
 
         def asked(lanes: Sequence[int], fresh: Freshness) -> Iterator[tuple[int, Reply, bool]]:
             requests = [Request(0, batch.program, rows[lane], fresh) for lane in lanes]
-            for lane, place in zip(lanes, self._ask(requests, [batch.ids[lane] for lane in lanes]), strict=True):
+            for lane, number in zip(lanes, self._ask(requests, [batch.ids[lane] for lane in lanes]), strict=True):
                 begin(lane, "run")
-                reply, before = self._reply(place), answers.answer(lane)
+                reply, before = self._reply(number), answers.answer(lane)
                 same = isinstance(reply.answer, Answer) and before is not None and same_answer(reply.answer, before)
                 yield lane, reply, same
 
@@ -475,19 +475,19 @@ class Worker:
 
     def _record(self, result: Result, attached: Mapping[str, str] = MappingProxyType({})) -> bytes:
         known = [*self._pending, *self.hosts.strays()]
-        self._pending = [one for one in known if self._is_early(one)]
-        told = [*self._untold, *(one for one in known if not self._is_early(one))]
+        self._pending = [death for death in known if self._is_early(death)]
+        reported = [*self._untold, *(death for death in known if not self._is_early(death))]
         self._untold = []
-        deaths = [self._death(stray) for stray in told]
+        deaths = [self._death(stray) for stray in reported]
         return record_of(result, attached, deaths)
 
     def _death(self, stray: Stray) -> dict[str, Any]:
         """Return a death that no case is charged with, its keys as case ids."""
-        case = None if stray.key is None else self._ids.get(stray.key.place)
-        ran = dict.fromkeys(self._ids[r.place] for r in stray.before if r is not None and r.place in self._ids)
+        case = None if stray.key is None else self._ids.get(stray.key.number)
+        ran = dict.fromkeys(self._ids[r.number] for r in stray.before if r is not None and r.number in self._ids)
         before = [text for text in ran if text != case]  # a valid sibling ran on behalf of the case itself
-        told = {"kind": stray.kind, "phase": stray.phase, "exit": stray.exit, "tail": stray.tail}
-        return {"case": case, "before": before, **told}
+        fields = {"kind": stray.kind, "phase": stray.phase, "exit": stray.exit, "tail": stray.tail}
+        return {"case": case, "before": before, **fields}
 
 
 def _is_of_a_case(request: Request) -> bool:
@@ -508,8 +508,12 @@ def record_of(result: Result, attached: Mapping[str, str], deaths: Sequence[Mapp
     """
     if not attached and not deaths:
         return result.to_json()
-    told = ",".join(f"{json.dumps(name)}:{text}" for name, text in attached.items())
-    return b"%b\t{%b}\t%b" % (result.to_json(), told.encode(), json.dumps(list(deaths)).encode() if deaths else b"")
+    attachments = ",".join(f"{json.dumps(name)}:{text}" for name, text in attached.items())
+    return b"%b\t{%b}\t%b" % (
+        result.to_json(),
+        attachments.encode(),
+        json.dumps(list(deaths)).encode() if deaths else b"",
+    )
 
 
 def with_effects(verdict: Verdict, effects: Sequence[SideEffect], ids: Mapping[int, str]) -> Verdict:
@@ -562,8 +566,8 @@ def _rows(batch: Batch) -> Iterator[tuple[Array, ...]]:
     return zip(*columns, strict=True) if batch.inputs else iter([()] * len(lanes))
 
 
-def _later(begin: Begin, places: int, place: int, phase: Phase) -> None:
-    begin(places + place, phase)
+def _later(begin: Begin, places: int, number: int, phase: Phase) -> None:
+    begin(places + number, phase)
 
 
 # Attachments of a result
@@ -573,29 +577,29 @@ def _attachments(
     attach: Mapping[str, Attach], batch: Batch, answers: Answers, verdicts: Sequence[Verdict]
 ) -> list[dict[str, str]]:
     """Return the attachments of each answered case, by name, as JSON texts."""
-    found: list[dict[str, str]] = [{} for _ in verdicts]
+    by_lane: list[dict[str, str]] = [{} for _ in verdicts]
     answered = [lane for stack in answers.stacks for lane in stack.lanes]
     if answered:
         for name, make in attach.items():
             texts = _texts(make, batch, answers, verdicts)
             for lane in answered:
                 if (text := texts[lane]) is not None:
-                    found[lane][name] = text
-    return found
+                    by_lane[lane][name] = text
+    return by_lane
 
 
 def _texts(make: Attach, batch: Batch, answers: Answers, verdicts: Sequence[Verdict]) -> list[str | None]:
     """Return the attachments as JSON texts; if making them fails, each case is tried alone."""
     try:
-        return [_text(one) for one in make(batch, answers, verdicts)]
+        return [_text(attachment) for attachment in make(batch, answers, verdicts)]
     except Exception:
         if len(batch) == 1:
             return [json.dumps({"failed": _last_lines(traceback.format_exc())})]
-    found: list[str | None] = []
+    texts: list[str | None] = []
     for lane, case in enumerate(batch.cases()):
         answer = answers.answer(lane)
-        found += [None] if answer is None else _texts(make, case, Answers.of([answer]), [verdicts[lane]])
-    return found
+        texts += [None] if answer is None else _texts(make, case, Answers.of([answer]), [verdicts[lane]])
+    return texts
 
 
 def _text(attached: object) -> str | None:

@@ -68,7 +68,7 @@ def opened_executor(name: str, resources: Sequence[str] = (), *, jobs: int) -> I
 
 
 def _resources(words: Sequence[str]) -> dict[str, float]:
-    found: dict[str, float] = {}
+    amounts: dict[str, float] = {}
     for word in words:
         name, _, number = word.partition("=")
         try:
@@ -77,7 +77,7 @@ def _resources(words: Sequence[str]) -> dict[str, float]:
             amount = math.nan
         if not name or not (0 < amount < math.inf):
             raise OpconformError(f"--resource {word}: expected NAME=NUMBER with a number above 0, as in npu=1")
-        if name in found:
+        if name in amounts:
             raise OpconformError(f"--resource {name} is given twice")
-        found[name] = amount
-    return found
+        amounts[name] = amount
+    return amounts

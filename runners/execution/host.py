@@ -33,7 +33,7 @@ from ...cases.elements import (
     type_of,
 )
 from ...cases.errors import ProgramError
-from ...cases.program import Program, Structure
+from ...cases.program import Program
 from ...cases.results import EffectReason
 from ...cases.runner import (
     Claims,
@@ -52,6 +52,7 @@ from ..judging.answers import (
     MOST_DIMENSIONS,
     Answer,
     Answered,
+    Nesting,
     Refusal,
     answer_of,
     same_array,
@@ -92,10 +93,10 @@ _FOREIGN = frozenset({"float128", "complex256", "object", "datetime64", "timedel
 class Request:
     """A run of a program. `program` is pickled once for all requests that are sent together; `inputs` are flat.
 
-    `place` belongs to the caller; the host ignores it. `phase` is the phase whose limit applies.
+    `number` belongs to the caller; the host ignores it. `phase` is the phase whose limit applies.
     """
 
-    place: int
+    number: int
     program: Program
     inputs: tuple[Array, ...]
     fresh: Freshness = "shared"
@@ -121,12 +122,6 @@ class _Tensor(msgspec.Struct, frozen=True, array_like=True):
     content: bytes
 
 
-class _Nesting(msgspec.Struct, frozen=True, array_like=True):
-    kind: Literal["tensor", "sequence", "optional", "map", "sparse"]
-    items: tuple[_Nesting, ...] = ()
-    count: int = 0
-
-
 class SideEffect(msgspec.Struct, frozen=True, array_like=True):
     """A side effect of a run, in words: it changed its inputs, or the answer to the request `before`."""
 
@@ -137,7 +132,7 @@ class SideEffect(msgspec.Struct, frozen=True, array_like=True):
 
 class _Answer(msgspec.Struct, frozen=True, tag="answer"):
     outputs: tuple[_Tensor, ...]
-    structure: tuple[_Nesting, ...]
+    structure: tuple[Nesting, ...]
     first: bool
     seconds: float
     effects: tuple[SideEffect, ...] = ()
@@ -216,7 +211,7 @@ class _Prepared:
 class _Given:
     """An answer as the backend returned it; `by` keeps the memory alive that its arrays may be views of."""
 
-    place: int
+    number: int
     by: Executable
     outputs: tuple[Array, ...]
     copies: tuple[Array, ...]
@@ -257,11 +252,11 @@ class Host:
 
     def _about(self) -> About:
         facts = self.runner.describe() if isinstance(self.runner, Describes) else {}
-        told = {_utf8(str(name)): _utf8(str(fact)) for name, fact in facts.items()}
+        printable_facts = {_utf8(str(name)): _utf8(str(fact)) for name, fact in facts.items()}
         claims = self.runner.claims() if isinstance(self.runner, Promises) else None
         standards = tuple(map(_utf8, self.runner.standards))
         name = _utf8(str(getattr(self.runner, "own_name", self.runner.name)))
-        return About(_utf8(str(self.runner.version())), standards, told, claims, name)
+        return About(_utf8(str(self.runner.version())), standards, printable_facts, claims, name)
 
     def _answer(self, request: Request, index: int, begin: Begin) -> _Answer | _Refused:
         given, self._given = self._given, None
@@ -280,22 +275,22 @@ class Host:
             if request.fresh == "shared" and request.phase == "run":  # other tasks run between two cases
                 effects += [] if given is None else _changed(given)
                 kept = tuple(output.copy() for output in answer.outputs)
-                self._given = _Given(request.place, prepared.executable, answer.outputs, kept)
+                self._given = _Given(request.number, prepared.executable, answer.outputs, kept)
         except Exception as error:
             return self._refused(error, time.perf_counter() - started)
-        return _Answer(outputs, tuple(map(_nesting, answer.structure)), first, seconds, tuple(effects))
+        return _Answer(outputs, tuple(map(Nesting.of, answer.structure)), first, seconds, tuple(effects))
 
     def _prepared(self, program: Program, fresh: Freshness) -> _Prepared:
         if fresh == "own":
             return self._prepare(program)
         key = fresh, program.key
-        found = self._kept.get(key)
-        if found is None:
-            found = self._kept[key] = self._prepare(program)
+        prepared = self._kept.get(key)
+        if prepared is None:
+            prepared = self._kept[key] = self._prepare(program)
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
-        return found
+        return prepared
 
     def _prepare(self, program: Program) -> _Prepared:
         started = time.perf_counter()
@@ -347,13 +342,13 @@ def _classifies(runner: Runner) -> Classifies | None:
         return None
 
 
-def _reason(told: Callable[[], object]) -> Reason:
+def _reason(ask: Callable[[], object]) -> Reason:
     """Return the reason that a backend gives, `other` if it is none that there is."""
     try:
-        found = told()
+        reason = ask()
     except Exception:
         return "other"
-    return cast(Reason, found) if type(found) is str and found in _REASONS else "other"
+    return cast(Reason, reason) if type(reason) is str and reason in _REASONS else "other"
 
 
 def _class_name(kind: type) -> str:
@@ -365,19 +360,19 @@ def _class_name(kind: type) -> str:
 
 def _overwritten(request: Request, copies: Sequence[Array]) -> Iterator[SideEffect]:
     """Yield the first input that the run has changed."""
-    for place, (now, was) in enumerate(zip(request.inputs, copies, strict=True)):
+    for number, (now, was) in enumerate(zip(request.inputs, copies, strict=True)):
         if not same_array(was, now):
-            name, _ = request.program.named_leaves[place]
+            name, _ = request.program.named_leaves[number]
             yield SideEffect("input-overwritten", f"this run wrote to its input {name}: {_difference(was, now)}")
             return
 
 
 def _changed(given: _Given) -> Iterator[SideEffect]:
     """Yield the first output of the previous answer that has changed since."""
-    for place, (was, now) in enumerate(zip(given.copies, given.outputs, strict=True)):
+    for number, (was, now) in enumerate(zip(given.copies, given.outputs, strict=True)):
         if not same_array(was, now):
-            words = f"this run changed the previous answer: output {place}, {_difference(was, now)}"
-            yield SideEffect("answer-changed", words, given.place)
+            words = f"this run changed the previous answer: output {number}, {_difference(was, now)}"
+            yield SideEffect("answer-changed", words, given.number)
             return
 
 
@@ -385,13 +380,15 @@ def _difference(was: Array, now: Array) -> str:
     """Return the first element that has changed, and the number of changes."""
     if was.dtype.hasobject:
         pairs = list(zip(was.reshape(-1).tolist(), now.reshape(-1).tolist(), strict=True))
-        places = np.array([place for place, (one, other) in enumerate(pairs) if one != other])
+        places = np.array(
+            [position for position, (was_element, now_element) in enumerate(pairs) if was_element != now_element]
+        )
     else:
         rows = [np.frombuffer(array.tobytes(), np.uint8).reshape(was.size, -1) for array in (was, now)]
         places = np.flatnonzero((rows[0] != rows[1]).any(axis=1))
-    index = [int(one) for one in np.unravel_index(places[0], was.shape)]
-    one, other = (str(array.reshape(-1)[places[0]])[:_LONGEST_SHOWN] for array in (was, now))
-    return f"element {index} was {one}, then {other} ({len(places)} of {was.size} changed)"
+    index = [int(was_element) for was_element in np.unravel_index(places[0], was.shape)]
+    was_element, now_element = (str(array.reshape(-1)[places[0]])[:_LONGEST_SHOWN] for array in (was, now))
+    return f"element {index} was {was_element}, then {now_element} ({len(places)} of {was.size} changed)"
 
 
 def _utf8(text: str) -> str:
@@ -424,42 +421,38 @@ def _tensor(array: Array) -> _Tensor:
     return _Tensor(name[:100], array.shape, content(array) if name in element_types() else b"")
 
 
-def _nesting(structure: Structure) -> _Nesting:
-    return _Nesting(structure.kind, tuple(map(_nesting, structure.items)), structure.count)
-
-
 _DECODER = msgspec.msgpack.Decoder(About | _Answer | _Refused | _Failed)
 
 
 def read_about(record: bytes) -> About:
     """Return a backend's description of itself. Raises Unreadable."""
-    found = _decoded(record)
-    if not isinstance(found, About):
+    about = _decoded(record)
+    if not isinstance(about, About):
         raise Unreadable("not a description of the backend")
-    return found
+    return about
 
 
 def read_answer(record: bytes) -> Reply:
     """Return the answer in a host's record. Raises Unreadable."""
-    found = _decoded(record)
-    if isinstance(found, About):
+    reply = _decoded(record)
+    if isinstance(reply, About):
         raise Unreadable("a description instead of an answer")
-    if isinstance(found, _Failed):
-        return Reply(OurFailure(found.words[:WORDS_KEPT], found.unfit))
-    seconds = found.seconds if math.isfinite(found.seconds) and found.seconds >= 0 else 0.0
-    if isinstance(found, _Refused):
-        return Reply(Refusal(found.words[:WORDS_KEPT], found.unsupported, found.reason), seconds)
-    answer = Answer(tuple(map(_array, found.outputs)), tuple(map(_structure, found.structure)))
-    effects = tuple(msgspec.structs.replace(one, words=one.words[:WORDS_KEPT]) for one in found.effects[:2])
-    return Reply(answer, seconds, found.first, effects)
+    if isinstance(reply, _Failed):
+        return Reply(OurFailure(reply.words[:WORDS_KEPT], reply.unfit))
+    seconds = reply.seconds if math.isfinite(reply.seconds) and reply.seconds >= 0 else 0.0
+    if isinstance(reply, _Refused):
+        return Reply(Refusal(reply.words[:WORDS_KEPT], reply.unsupported, reply.reason), seconds)
+    answer = Answer(tuple(map(_array, reply.outputs)), tuple(map(Nesting.structure, reply.structure)))
+    effects = tuple(msgspec.structs.replace(effect, words=effect.words[:WORDS_KEPT]) for effect in reply.effects[:2])
+    return Reply(answer, seconds, reply.first, effects)
 
 
 def _decoded(record: bytes) -> About | _Answer | _Refused | _Failed:
     try:
-        found: About | _Answer | _Refused | _Failed = _DECODER.decode(record)
+        message: About | _Answer | _Refused | _Failed = _DECODER.decode(record)
     except (msgspec.DecodeError, RecursionError) as error:
         raise Unreadable(f"not an answer: {error}") from None
-    return found
+    return message
 
 
 def _array(tensor: _Tensor) -> Array:
@@ -478,10 +471,6 @@ def _array(tensor: _Tensor) -> Array:
     return np.broadcast_to(np.zeros((), known), tensor.shape)
 
 
-def _structure(nesting: _Nesting) -> Structure:
-    return Structure(nesting.kind, None, tuple(map(_structure, nesting.items)), nesting.count)
-
-
 Isolation: TypeAlias = Literal["program", "case"]
 """Which cases share a host: those of one program, or none, so that each case has its own."""
 
@@ -498,14 +487,14 @@ class Hosts:
         self._strays: list[Stray] = []
         own = replace(limits, record_seconds=limits.prepare_seconds + limits.run_seconds + _RECORD_LATE)
         self._pool = Pool(HostFactory(backend), jobs=1, limits=own, fork=True, reuse=isolation == "program")
-        self._found = self._pool.run(self._work())
+        self._events = self._pool.run(self._work())
         self.about = self._described()
 
     def __enter__(self) -> Hosts:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._found.close()  # type: ignore[attr-defined]  # a generator
+        self._events.close()  # type: ignore[attr-defined]  # a generator
 
     def _work(self) -> Iterator[Sequence[Request | None]]:
         while True:
@@ -513,56 +502,56 @@ class Hosts:
 
     def _described(self) -> About:
         self._queue.append([None])
-        for found in self._found:
-            if isinstance(found, Loss):
-                return About(f"unknown ({found.exit})")
-            if isinstance(found, tuple):
+        for event in self._events:
+            if isinstance(event, Loss):
+                return About(f"unknown ({event.exit})")
+            if isinstance(event, tuple):
                 try:
-                    return read_about(found[1])
+                    return read_about(event[1])
                 except Unreadable as why:
                     return About(f"unknown ({why})")
         raise WorkerStartError("died", "the backend's process never described itself")
 
     def ask(self, requests: Sequence[Request], *, in_new_host: bool = False) -> range:
         """Queue requests that share a host, or a new one; return the places by which `reply` returns their replies."""
-        numbered = [replace(request, place=next(self._places)) for request in requests]
+        numbered = [replace(request, number=next(self._places)) for request in requests]
         if not numbered:
             return range(0)
         self._queue.append(InNewWorker(numbered) if in_new_host else numbered)
-        self._asked |= {request.place: request for request in numbered}
-        return range(numbered[0].place, numbered[-1].place + 1)
+        self._asked |= {request.number: request for request in numbered}
+        return range(numbered[0].number, numbered[-1].number + 1)
 
-    def reply(self, place: int) -> Reply:
+    def reply(self, number: int) -> Reply:
         """Wait for the reply to a request; each can be taken once."""
-        while place not in self._replies:
+        while number not in self._replies:
             try:
-                self._take(next(self._found))
+                self._take(next(self._events))
             except WorkerStartError as error:
                 self._give_up(error)
-        return self._replies.pop(place)
+        return self._replies.pop(number)
 
-    def _take(self, found: Found) -> None:
-        if isinstance(found, Stray):
-            self._strays.append(found)
+    def _take(self, event: Found) -> None:
+        if isinstance(event, Stray):
+            self._strays.append(event)
             return
-        request: Request = found.key if isinstance(found, Loss) else found[0]
-        del self._asked[request.place]
-        reply = Reply(found, found.seconds) if isinstance(found, Loss) else _read(request, found[1])
-        self._replies[request.place] = reply
+        request: Request = event.key if isinstance(event, Loss) else event[0]
+        del self._asked[request.number]
+        reply = Reply(event, event.seconds) if isinstance(event, Loss) else _read(request, event[1])
+        self._replies[request.number] = reply
 
     def _give_up(self, error: WorkerStartError) -> None:
         """Lose the requests in flight if a backend can no longer be opened; the next request tries again."""
         exit_ = f"its backend cannot be opened any more: {error.kind}: {error.message}"[:WORDS_KEPT]
-        for place, request in self._asked.items():
-            self._replies[place] = Reply(Loss(request, "crash", None, exit_, error.tail, 0.0))
+        for number, request in self._asked.items():
+            self._replies[number] = Reply(Loss(request, "crash", None, exit_, error.tail, 0.0))
         self._asked.clear()
         self._queue.clear()
-        self._found = self._pool.run(self._work())
+        self._events = self._pool.run(self._work())
 
     def strays(self) -> list[Stray]:
         """Return the deaths since the last call that no request is charged with; their keys are requests."""
-        found, self._strays = self._strays, []
-        return found
+        strays, self._strays = self._strays, []
+        return strays
 
 
 def _read(request: Request, record: bytes) -> Reply:

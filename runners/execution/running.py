@@ -68,17 +68,17 @@ def run_cases(
     does not fit its library. Closing the iterator ends the workers.
     """
     pool = pool_for(assignment, jobs=jobs, limits=limits)
-    for found in pool.run(itertools.chain([[ABOUT]], batches)):
-        yield from told(found, assignment.backend)
+    for event in pool.run(itertools.chain([[ABOUT]], batches)):
+        yield from events_of(event, assignment.backend)
 
 
-def told(found: Found, backend: BackendSpec) -> Iterator[About | Judged | Death]:
+def events_of(event: Found, backend: BackendSpec) -> Iterator[About | Judged | Death]:
     """Yield the results that a pool of judges has for a key, or for a worker that died.
 
     Raises WorkerStartError if the backend's runner does not fit its library.
     """
-    if type(found) is tuple:  # the usual case
-        key, record = found
+    if type(event) is tuple:  # the usual case
+        key, record = event
         if record.startswith(UNFIT):
             raise WorkerStartError(OpconformError.__name__, record.removeprefix(UNFIT).decode(errors="replace"))
         try:
@@ -86,12 +86,12 @@ def told(found: Found, backend: BackendSpec) -> Iterator[About | Judged | Death]
         except (ValueError, RecursionError) as error:
             unreadable = Loss(key, "corrupt", None, f"its record does not match the request: {error}", "", 0.0)
             yield About(f"unknown ({unreadable.exit})") if key == ABOUT else Judged(_lost(unreadable, backend))
-    elif isinstance(found, Stray):
-        under_way = None if found.key == ABOUT else found.key
-        before = tuple(text for text in found.before if text != ABOUT)
-        yield Death(backend.name, under_way, found.kind, found.exit, found.tail, before)
-    elif isinstance(found, Loss):
-        yield About(f"unknown ({found.exit})", ()) if found.key == ABOUT else Judged(_lost(found, backend))
+    elif isinstance(event, Stray):
+        under_way = None if event.key == ABOUT else event.key
+        before = tuple(text for text in event.before if text != ABOUT)
+        yield Death(backend.name, under_way, event.kind, event.exit, event.tail, before)
+    elif isinstance(event, Loss):
+        yield About(f"unknown ({event.exit})", ()) if event.key == ABOUT else Judged(_lost(event, backend))
 
 
 class RunCases(Protocol):
@@ -114,8 +114,8 @@ def standards_of(assignment: Assignment, limits: Limits, run: RunCases = run_cas
 def about(assignment: Assignment, limits: Limits, run: RunCases = run_cases) -> About:
     """Open a backend and return its description of itself. Raises WorkerStartError."""
     alone = replace(assignment, source=_NoCases())  # a worker that judges nothing needs no spec files
-    found = next(run(alone, [], jobs=1, limits=limits), None)
-    return found if isinstance(found, About) else About("unknown", ())
+    about_ = next(run(alone, [], jobs=1, limits=limits), None)
+    return about_ if isinstance(about_, About) else About("unknown", ())
 
 
 class _NoCases:
@@ -151,8 +151,10 @@ def _recorded(case: str, record: bytes, backend: BackendSpec) -> list[Judged | D
     line, attached, deaths = (*record.split(b"\t", 2), b"", b"")[:3]  # JSON contains no raw TAB
     result = result_from_json(line)
     refuse_unasked(result, case, backend)
-    told = _TOLD_DEATHS.decode(deaths) if deaths else ()
-    died = [Death(backend.name, one.case, one.kind, one.exit, one.tail, one.before) for one in told]
+    death_records = _TOLD_DEATHS.decode(deaths) if deaths else ()
+    died = [
+        Death(backend.name, death.case, death.kind, death.exit, death.tail, death.before) for death in death_records
+    ]
     return [*died, Judged(result, _ATTACHED.decode(attached) if attached else {})]
 
 
@@ -163,7 +165,9 @@ def refuse_unasked(result: Result, case: str, backend: BackendSpec) -> None:
     if result.outcome is Outcome.WAIVED:
         raise ValueError("it says that the case is waived, which a judge never does")
     digests = result.case_digest, result.expectation_digest
-    if result.outcome is not Outcome.RUNNER_ERROR and not all(one and _DIGEST.fullmatch(one) for one in digests):
+    if result.outcome is not Outcome.RUNNER_ERROR and not all(
+        digest and _DIGEST.fullmatch(digest) for digest in digests
+    ):
         raise ValueError("it lacks the digests of the case")
 
 

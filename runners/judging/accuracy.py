@@ -14,7 +14,7 @@ import numpy as np
 
 from ...cases.batch import EXCEPTIONAL, Batch, Bounds, Expectation, Flag, Labels, Option
 from ...cases.elements import Array, FloatFormat, element_type, type_of
-from .answers import Answers, Comparison, all_of_lane, spread_holds, ulp_exponent
+from .answers import Answers, ComparedOutputs, all_of_lane, spread_holds, ulp_exponent
 from .judge import Verdict
 
 _FREE, _ZERO, _EXCEPTIONAL = np.uint8(Flag.FREE), np.uint8(Flag.ZERO), np.uint8(EXCEPTIONAL)
@@ -68,8 +68,8 @@ class Accuracy(msgspec.Struct, frozen=True):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the accuracy for JSON, numbers with their significant digits."""
-        told: dict[str, Any] = msgspec.to_builtins(self)
-        return told | {name: _short(told[name]) for name in ("ulp", "share", "tightest")}
+        fields: dict[str, Any] = msgspec.to_builtins(self)
+        return fields | {name: _short(fields[name]) for name in ("ulp", "share", "tightest")}
 
 
 def accuracy_from(read: Mapping[str, Any]) -> Accuracy:
@@ -88,7 +88,7 @@ class AttachAccuracy:
         verdicts: Sequence[Verdict],  # noqa: ARG002 - the protocol of Attach
     ) -> list[dict[str, Any] | None]:
         """Return the accuracy of each case's answer."""
-        return [None if found is None else found.to_dict() for found in accuracies(batch.expectation, answers)]
+        return [None if accuracy is None else accuracy.to_dict() for accuracy in accuracies(batch.expectation, answers)]
 
 
 attach_accuracy = AttachAccuracy()
@@ -100,32 +100,32 @@ def accuracies(expectation: Expectation, answers: Answers) -> list[Accuracy | No
     Outputs of another number, shape or type than expected are not graded. If a case has several readings that the
     standard admits, the one closest to the answer counts; of several outputs, the worst.
     """
-    found: list[Accuracy | None] = [None] * expectation.lanes
+    by_lane: list[Accuracy | None] = [None] * expectation.lanes
     for stack in answers.stacks:
         if stack.types != expectation.types or stack.structure:
             continue
-        whole = len(stack.lanes) == expectation.lanes
-        here = expectation if whole else expectation.of_lanes(np.array(stack.lanes), len(stack.lanes))
+        every_lane = len(stack.lanes) == expectation.lanes
+        here = expectation if every_lane else expectation.of_lanes(np.array(stack.lanes), len(stack.lanes))
         for rows, alike in here.by_pattern():
             all_alike = len(rows) == len(stack.lanes)
-            compared = stack.comparison if all_alike else Comparison([output[rows] for output in stack.outputs])
+            compared = stack.comparison if all_alike else ComparedOutputs([output[rows] for output in stack.outputs])
             for row, accuracy in zip(rows.tolist(), _accuracies(alike.options, compared), strict=True):
-                found[stack.lanes[row]] = accuracy
-    return found
+                by_lane[stack.lanes[row]] = accuracy
+    return by_lane
 
 
-def _accuracies(options: Sequence[Option], answers: Comparison) -> list[Accuracy | None]:
+def _accuracies(options: Sequence[Option], answers: ComparedOutputs) -> list[Accuracy | None]:
     """Return the accuracy of each lane by the options that apply in all of them."""
     with np.errstate(all="ignore"):  # NaN and infinities are not graded
-        found = [_worst(reading, answers) for reading in _readings(options, answers.outputs)]
-    if len(found) == 1:
-        return found[0]
+        by_reading = [_worst(reading, answers) for reading in _readings(options, answers.outputs)]
+    if len(by_reading) == 1:
+        return by_reading[0]
     lanes = len(answers.outputs[0]) if answers.outputs else 1
-    return [_least([reading[lane] for reading in found]) for lane in range(lanes)]
+    return [_least([reading[lane] for reading in by_reading]) for lane in range(lanes)]
 
 
-def _least(found: Sequence[Accuracy | None]) -> Accuracy | None:
-    return min((a for a in found if a is not None), key=_badness, default=None)
+def _least(accuracies: Sequence[Accuracy | None]) -> Accuracy | None:
+    return min((a for a in accuracies if a is not None), key=_badness, default=None)
 
 
 def _badness(accuracy: Accuracy) -> tuple[int, float]:
@@ -134,33 +134,33 @@ def _badness(accuracy: Accuracy) -> tuple[int, float]:
 
 def _readings(options: Sequence[Option], outputs: Sequence[Array]) -> Iterator[list[Option]]:
     """Yield groups of options that compute the same thing in different ways, each with those of declared arithmetic."""
-    found: dict[Labels, list[Option]] = {}
+    by_labels: dict[Labels, list[Option]] = {}
     for option in options:
         if option.kind == "values" and [b.shape for b in option.outputs] == [o.shape[1:] for o in outputs]:
             key = tuple(label for label in option.labels if label[0] not in _ARITHMETICAL)
-            found.setdefault(key, []).append(option)
-    for same in found.values():
+            by_labels.setdefault(key, []).append(option)
+    for same in by_labels.values():
         if any(o.level == "strict" for o in same):
             yield same
 
 
-def _worst(options: Sequence[Option], answers: Comparison) -> list[Accuracy | None]:
-    found = []
+def _worst(options: Sequence[Option], answers: ComparedOutputs) -> list[Accuracy | None]:
+    by_output = []
     for index, output in enumerate(answers.outputs):
         element = element_type(type_of(output))
         if element.kind == "float" and output.size:
-            found.append(_graded(_Admissible.of(options, index, answers), element.float_format, element.name))
-    if len(found) == 1:
-        return found[0]
+            by_output.append(_graded(_Admissible.of(options, index, answers), element.float_format, element.name))
+    if len(by_output) == 1:
+        return by_output[0]
     lanes = len(answers.outputs[0])
-    return [max((a[lane] for a in found if a[lane]), key=_badness, default=None) for lane in range(lanes)]  # type: ignore[arg-type]
+    return [max((a[lane] for a in by_output if a[lane]), key=_badness, default=None) for lane in range(lanes)]  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
 class _Admissible:
     """One output's bounds by the grade that they stand for, tightest first, and what is admitted outside them."""
 
-    answers: Comparison
+    answers: ComparedOutputs
     index: int
     strict: Mapping[Grade, Sequence[Bounds]]
     declared: Sequence[Bounds]
@@ -168,7 +168,7 @@ class _Admissible:
     overflowing: Sequence[Bounds]
 
     @classmethod
-    def of(cls, options: Sequence[Option], index: int, answers: Comparison) -> _Admissible:
+    def of(cls, options: Sequence[Option], index: int, answers: ComparedOutputs) -> _Admissible:
         strict: dict[Grade, list[Bounds]] = {}
         declared, flushed, overflowing = [], [], []
         for option in options:
@@ -222,23 +222,23 @@ class _Admissible:
 
     def within(self, group: Sequence[Bounds]) -> Array:
         """Return the elements that lie within any of the bounds, or are zeros that the flags admit."""
-        found = np.zeros(self.output.shape, bool)
+        inside = np.zeros(self.output.shape, bool)
         for bounds in group:
-            found |= self.answers.within(bounds, self.index)
+            inside |= self.answers.within(bounds, self.index)
             if bounds.flags is not None and (bounds.flags & _ZERO).any():
-                found |= ((bounds.flags & _ZERO) > 0) & (self.output == 0)
-        return found
+                inside |= ((bounds.flags & _ZERO) > 0) & (self.output == 0)
+        return inside
 
     def within_as_a_whole(self, group: Sequence[Bounds]) -> Array:
         """Return the same, but only for bounds whose spread holds."""
-        found = np.zeros(self.output.shape, bool)
+        inside = np.zeros(self.output.shape, bool)
         for bounds in group:
             elements = self.within([bounds])
             if bounds.spread is not None:
                 holds = spread_holds(bounds, self.output, range(len(elements)))
                 elements = elements & np.reshape(holds, (-1, *[1] * (elements.ndim - 1)))
-            found |= elements
-        return found
+            inside |= elements
+        return inside
 
 
 def _graded(admissible: _Admissible, form: FloatFormat, type_name: str) -> list[Accuracy | None]:
@@ -260,12 +260,12 @@ def _graded(admissible: _Admissible, form: FloatFormat, type_name: str) -> list[
     at = (
         zip(*(i.tolist() for i in np.unravel_index(places, output.shape[1:])), strict=True) if output.ndim > 1 else None
     )
-    told = zip(ranks.tolist(), counts, largest, wide, tight, at or [()] * lanes, strict=True)
+    rows = zip(ranks.tolist(), counts, largest, wide, tight, at or [()] * lanes, strict=True)
     return [
         Accuracy(_GRADES[r], type_name, n, size - n, u if math.isfinite(u) else None, i, *((w, t) if u else (0.0, 0.0)))
         if n
         else None
-        for r, n, u, w, t, i in told
+        for r, n, u, w, t, i in rows
     ]
 
 
@@ -319,9 +319,9 @@ def _ranks(admissible: _Admissible, error: _Error, apart: Array, admitted: Array
     for grade, elements in _closer(admissible, error):
         if not left.any():
             break
-        found = left & all_of_lane(elements | apart)
-        ranks[found] = grade.rank
-        left &= ~found
+        graded = left & all_of_lane(elements | apart)
+        ranks[graded] = grade.rank
+        left &= ~graded
     return ranks  # the rest: each element is admitted, but not all by one arithmetic, or not all of them together
 
 

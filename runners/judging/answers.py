@@ -45,6 +45,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+import msgspec
 import numpy as np
 
 from ...cases.batch import (
@@ -60,7 +61,7 @@ from ...cases.elements import (
     equal,
     type_of,
 )
-from ...cases.program import Program, Structure, flat, is_tensor
+from ...cases.program import Program, Structure, StructureKind, flat, is_tensor
 from ...cases.runner import Reason
 
 # Plain numbers: arithmetic on enumeration members costs more than the arithmetic on arrays.
@@ -81,7 +82,7 @@ MOST_DIMENSIONS = 60 if int(np.__version__.split(".")[0]) >= 2 else 28
 """Number of dimensions that an answer may have: a few less than NumPy's, because judging adds some."""
 
 
-class Comparison:
+class ComparedOutputs:
     """The outputs of all lanes in the types in which they are compared; computed comparisons are cached."""
 
     def __init__(self, outputs: Sequence[Array]) -> None:
@@ -134,11 +135,11 @@ def spread_holds(bounds: Bounds, output: Array, lanes: Sequence[int]) -> list[bo
     """Return for some lanes whether the errors of the whole tensor are within its spread."""
     if bounds.spread is None:
         return [True] * len(lanes)
-    found = []
+    results = []
     for lane in lanes:
         scaled = (output[lane, ...] - bounds.value[lane, ...]) / bounds.spread.sigma[lane, ...]
-        found.append(float(np.mean(scaled**2)) <= bounds.spread.limit)
-    return found
+        results.append(float(np.mean(scaled**2)) <= bounds.spread.limit)
+    return results
 
 
 def shares(bounds: Bounds, error: Array, judged: Array) -> list[float | None]:
@@ -194,20 +195,20 @@ def arranged(
     checks: Sequence[Check], outputs: Sequence[Bounds], numbers: Sequence[Array]
 ) -> tuple[list[Bounds], list[Array]]:
     """Return bounds and answers with both sorted along axes whose order is free."""
-    bounds, found = list(outputs), list(numbers)
+    bounds, arrays = list(outputs), list(numbers)
     for check in checks:
         if check.name != "order":
             continue
         settings = dict(check.settings)
-        axis, whole = int(settings["axis"]) + 1, bool(settings.get("whole"))
-        codes = [_codes(comparable(bounds[place].value), found[place]) for place in check.outputs]
-        wanted = _order([one for one, _ in codes], axis, whole=whole)
-        given = _order([other for _, other in codes], axis, whole=whole)
-        for place in check.outputs:
-            shape = bounds[place].value.shape
-            bounds[place] = bounds[place].mapped(functools.partial(_taken, order=wanted, axis=axis, shape=shape))
-            found[place] = _taken(found[place], given, axis, shape)
-    return bounds, found
+        axis, whole_rows = int(settings["axis"]) + 1, bool(settings.get("whole"))
+        codes = [_codes(comparable(bounds[output].value), arrays[output]) for output in check.outputs]
+        wanted = _order([code for code, _ in codes], axis, whole_rows=whole_rows)
+        given = _order([other for _, other in codes], axis, whole_rows=whole_rows)
+        for output in check.outputs:
+            shape = bounds[output].value.shape
+            bounds[output] = bounds[output].mapped(functools.partial(_taken, order=wanted, axis=axis, shape=shape))
+            arrays[output] = _taken(arrays[output], given, axis, shape)
+    return bounds, arrays
 
 
 def _codes(value: Array, answer: Array) -> tuple[Array, Array]:
@@ -218,13 +219,13 @@ def _codes(value: Array, answer: Array) -> tuple[Array, Array]:
     return codes[: value.size].reshape(value.shape), codes[value.size :].reshape(answer.shape)
 
 
-def _order(codes: Sequence[Array], axis: int, *, whole: bool) -> Array:
-    """Return the sorting positions along an axis, by the first output, then the next; shape (lanes, n) if `whole`."""
-    if not whole:
-        keys = [np.moveaxis(one, axis, -1) for one in codes]
+def _order(codes: Sequence[Array], axis: int, *, whole_rows: bool) -> Array:
+    """Return the sorting positions along an axis, by the first output, then the next; (lanes, n) if `whole_rows`."""
+    if not whole_rows:
+        keys = [np.moveaxis(code, axis, -1) for code in codes]
         return np.moveaxis(np.lexsort(keys[::-1], axis=-1), -1, axis)
-    moved = [np.moveaxis(one, axis, 1) for one in codes]
-    rows = [one.reshape(*one.shape[:2], math.prod(one.shape[2:])) for one in moved]
+    moved = [np.moveaxis(code, axis, 1) for code in codes]
+    rows = [code.reshape(*code.shape[:2], math.prod(code.shape[2:])) for code in moved]
     columns = np.concatenate(rows, axis=2).transpose(2, 0, 1)
     if not len(columns):
         return np.tile(np.arange(codes[0].shape[axis]), (len(codes[0]), 1))
@@ -256,8 +257,8 @@ def holds(  # noqa: PLR0911 - one for each check
             return _reads_as(check, given[check.outputs[0]])
         case "same-bits":
             wanted = np.broadcast_to(check.arrays[0], (lanes, *check.arrays[0].shape[1:]))
-            found = np.ascontiguousarray(given[check.outputs[0]])[..., np.newaxis].view(np.uint8)
-            return all_of_lane(found == wanted)
+            printed = np.ascontiguousarray(given[check.outputs[0]])[..., np.newaxis].view(np.uint8)
+            return all_of_lane(printed == wanted)
         case "order" | "one-of" | "same-seed":  # the last belongs to running, the others to comparing
             return np.ones(lanes, bool)
     raise KeyError(check.name)
@@ -279,17 +280,17 @@ def reads_as(text: str, value: float) -> bool:
     if name is not None:
         number = -name if text.startswith("-") else name
         return number == value or (math.isnan(name) and math.isnan(value))
-    found = _NUMBER.fullmatch(text)
-    if found is None or not (found[2] or found[3]) or not math.isfinite(value):
+    match = _NUMBER.fullmatch(text)
+    if match is None or not (match[2] or match[3]) or not math.isfinite(value):
         return False
-    exponent, digits = int(found[4] or 0) - len(found[3]), found[2] + found[3]
-    if len(digits) > _SIGNIFICANT and not found[3]:  # the last zeros may stand for digits that are not shown
+    exponent, digits = int(match[4] or 0) - len(match[3]), match[2] + match[3]
+    if len(digits) > _SIGNIFICANT and not match[3]:  # the last zeros may stand for digits that are not shown
         kept = digits.rstrip("0") or "0"
         exponent, digits = exponent + len(digits) - len(kept), kept
     if abs(exponent) > _LONGEST:
         return False
     unit = Fraction(10) ** exponent
-    return abs(int(found[1] + digits) * unit - Fraction(value)) < unit
+    return abs(int(match[1] + digits) * unit - Fraction(value)) < unit
 
 
 def is_one_of(check: Check, numbers: Sequence[Array]) -> Array:
@@ -313,8 +314,8 @@ def _follows(check: Check, numbers: Sequence[Array]) -> Array:
     inside = (indices >= 0) & (indices < source.shape[axis])
     if not source.shape[axis]:
         return all_of_lane(inside)
-    found = np.take_along_axis(source, np.where(inside, indices, 0).astype(np.intp), axis)
-    same = inside & equal(found, wanted)
+    pointed_at = np.take_along_axis(source, np.where(inside, indices, 0).astype(np.intp), axis)
+    same = inside & equal(pointed_at, wanted)
     if settings.get("distinct"):
         ordered = np.sort(indices, axis)
         same &= np.insert(np.diff(ordered, axis=axis) > 0, 0, values=True, axis=axis)
@@ -331,7 +332,9 @@ def _moments(check: Check, output: Array) -> Array:
     """
     settings, (mean, variance, *fourth) = dict(check.settings), check.arrays
     lanes, reach, law = len(output), float(settings.get("reach", 0.0)), settings.get("law")
-    mean, variance = (np.broadcast_to(one, output.shape).reshape(lanes, -1) for one in (mean, variance))
+    mean, variance = (
+        np.broadcast_to(first_of_pair, output.shape).reshape(lanes, -1) for first_of_pair in (mean, variance)
+    )
     errors = output.reshape(lanes, -1).astype(np.float64) - mean
     peaked = np.broadcast_to(fourth[0], output.shape).reshape(lanes, -1) if fourth else 3 * variance**2
     unit = np.abs(errors + mean) * float(settings.get("unit", 0.0)) if law == "normal" else settings.get("unit", 0.0)
@@ -347,17 +350,19 @@ def _moments(check: Check, output: Array) -> Array:
     if law != "normal":  # their numbers are rounded to nearest, without bias
         allowed += off.sum(axis=1)
         allowed_second += (off * (2 * reach + off)).sum(axis=1)
-    found = np.isfinite(errors).all(axis=1) & (np.abs(first) <= allowed) & (np.abs(second) <= allowed_second)
+    passes = np.isfinite(errors).all(axis=1) & (np.abs(first) <= allowed) & (np.abs(second) <= allowed_second)
     if law is not None and errors.size:
         scale = np.sqrt(2 * variance) if law == "normal" else np.full_like(errors, 2 * reach)
-        found &= _is_of_law(_LAWS[str(law)], errors, off, scale, doubt)
+        passes &= _is_of_law(_LAWS[str(law)], errors, off, scale, doubt)
     for lag in lags:
         pairs = np.flatnonzero(np.arange(errors.shape[1] - lag) // lag % 2 == 0)
-        one, other = errors[:, pairs], errors[:, pairs + lag]
-        known = (one**2 * variance[:, pairs + lag]).sum(axis=1)
-        room = doubt * reach / 3 * np.abs(one).max(axis=1) + (np.abs(one) * off[:, pairs + lag]).sum(axis=1)
-        found &= np.abs((one * other).sum(axis=1)) <= np.sqrt(2 * doubt * known) + room
-    return np.asarray(found)
+        first_of_pair, second_of_pair = errors[:, pairs], errors[:, pairs + lag]
+        known = (first_of_pair**2 * variance[:, pairs + lag]).sum(axis=1)
+        room = doubt * reach / 3 * np.abs(first_of_pair).max(axis=1) + (
+            np.abs(first_of_pair) * off[:, pairs + lag]
+        ).sum(axis=1)
+        passes &= np.abs((first_of_pair * second_of_pair).sum(axis=1)) <= np.sqrt(2 * doubt * known) + room
+    return np.asarray(passes)
 
 
 def _doubt(settings: Mapping[str, int | float | str], tests: int) -> float:
@@ -398,8 +403,8 @@ def _frequencies(check: Check, output: Array) -> Array:
 
 
 def _mask_agrees(check: Check, outputs: Sequence[Bounds], numbers: Sequence[Array]) -> Array:
-    place, mask = check.outputs[0], numbers[check.outputs[1]].astype(bool)
-    bounds, output = outputs[place], numbers[place]
+    masked, mask = check.outputs[0], numbers[check.outputs[1]].astype(bool)
+    bounds, output = outputs[masked], numbers[masked]
     flags = None if bounds.flags is None else bounds.flags & ~np.uint8(Flag.ZERO)
     kept = Bounds(bounds.type, bounds.value, bounds.lower, bounds.upper, flags)
     return all_of_lane(np.where(mask, admitted(kept, output, within(bounds, output)), output == 0))
@@ -431,6 +436,23 @@ class Answer:
         return tuple((output.dtype, output.shape) for output in self.outputs), self.structure
 
 
+class Nesting(msgspec.Struct, frozen=True, array_like=True):
+    """A structure without extents, as a host sends it and a results folder keeps it: the tensors have the extents."""
+
+    kind: StructureKind
+    items: tuple[Nesting, ...] = ()
+    count: int = 0
+
+    @classmethod
+    def of(cls, structure: Structure) -> Nesting:
+        """Return the form to write."""
+        return cls(structure.kind, tuple(map(cls.of, structure.items)), structure.count)
+
+    def structure(self) -> Structure:
+        """Return the structure that was written."""
+        return Structure(self.kind, None, tuple(map(Nesting.structure, self.items)), self.count)
+
+
 Answered: TypeAlias = Answer | Refusal
 
 
@@ -439,7 +461,9 @@ def answer_of(program: Program, values: Sequence[Any]) -> Answer:
     if type(values) is list and program.is_plain and all(_is_plain(value) for value in values):  # the usual case
         return Answer(tuple(values))
     arrays, structure = flat(program, values)
-    plain = all(is_tensor(one.type) for one in program.answers) and all(one.kind == "tensor" for one in structure)
+    plain = all(is_tensor(output.type) for output in program.answers) and all(
+        output.kind == "tensor" for output in structure
+    )
     return Answer(tuple(arrays), () if plain else structure)
 
 
@@ -447,16 +471,16 @@ def _is_plain(value: Any) -> bool:
     return type(value) is np.ndarray and value.dtype.kind not in "OUST"
 
 
-def same_answer(one: Answered, other: Answered) -> bool:
+def same_answer(a: Answered, b: Answered) -> bool:
     """Return whether two answers are the same to the bit; refusals never are."""
-    if isinstance(one, Refusal) or isinstance(other, Refusal) or one.form != other.form:
+    if isinstance(a, Refusal) or isinstance(b, Refusal) or a.form != b.form:
         return False
-    return all(map(same_array, one.outputs, other.outputs))
+    return all(map(same_array, a.outputs, b.outputs))
 
 
-def same_array(one: Array, other: Array) -> bool:
+def same_array(a: Array, b: Array) -> bool:
     """Return whether two arrays of one type and shape are the same to the bit."""
-    return one.tolist() == other.tolist() if one.dtype.hasobject else one.tobytes() == other.tobytes()
+    return a.tolist() == b.tolist() if a.dtype.hasobject else a.tobytes() == b.tobytes()
 
 
 @dataclass(frozen=True)
@@ -473,9 +497,9 @@ class Stack:
         return tuple(map(type_of, self.outputs))
 
     @functools.cached_property
-    def comparison(self) -> Comparison:
+    def comparison(self) -> ComparedOutputs:
         """Return the outputs in the types in which they are compared."""
-        return Comparison(self.outputs)
+        return ComparedOutputs(self.outputs)
 
 
 @dataclass(frozen=True)

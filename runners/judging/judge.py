@@ -20,7 +20,7 @@ from .answers import (
     ALARM,
     RANDOM,
     Answers,
-    Comparison,
+    ComparedOutputs,
     Refusal,
     Stack,
     admitted,
@@ -72,36 +72,36 @@ def mismatch_texts(compared: Sequence[Compared]) -> list[str]:
     """
     lines: list[list[str]] = [[] for _ in compared[0].wrong]
     several = len(compared) > 1
-    for one in compared:
-        of = f" of output {one.name}" if several else ""
-        for lane, shown, told in _elements(one):
+    for compared_output in compared:
+        of = f" of output {compared_output.name}" if several else ""
+        for lane, shown, text in _elements(compared_output):
             if len(lines[lane]) < SHOWN:
-                lines[lane].append(f"element {shown}{of}: {told}")
-    wrong = sum(np.count_nonzero(one.flat(one.wrong), axis=1) for one in compared)
-    size = sum(math.prod(one.shape) for one in compared)
+                lines[lane].append(f"element {shown}{of}: {text}")
+    wrong = sum(np.count_nonzero(compared_output.flat(compared_output.wrong), axis=1) for compared_output in compared)
+    size = sum(math.prod(compared_output.shape) for compared_output in compared)
     for told_of, count in zip(lines, np.asarray(wrong).tolist(), strict=True):
         if count:
             told_of[0] += f" ({count} of {size} wrong)"
-    for one in compared:
-        of = f" of output {one.name}" if several else ""
-        for lane, told in _largest_errors(one):
-            lines[lane].append(f"largest error{of}: {told}")
+    for compared_output in compared:
+        of = f" of output {compared_output.name}" if several else ""
+        for lane, text in _largest_errors(compared_output):
+            lines[lane].append(f"largest error{of}: {text}")
     return ["\n".join(told_of) for told_of in lines]
 
 
-def _elements(one: Compared) -> Iterator[tuple[int, str, str]]:
+def _elements(compared: Compared) -> Iterator[tuple[int, str, str]]:
     """Yield the first wrong elements of each lane: lane, position, and the text of the actual and expected values."""
-    lanes, places = np.nonzero(one.flat(one.wrong))
-    first = np.searchsorted(lanes, np.arange(len(one.wrong)))
-    told = np.arange(len(lanes)) - first[lanes] < SHOWN
-    lanes, places, bounds = lanes[told], places[told], one.bounds
-    columns = [*map(comparable, (bounds.value, bounds.lower, bounds.upper)), one.output]
-    values, lowers, uppers, got = (one.flat(column)[lanes, places].tolist() for column in columns)
-    flags = [0] * len(lanes) if bounds.flags is None else one.flat(bounds.flags)[lanes, places].tolist()
-    shown = {place: _shown(place, one.shape) for place in set(places.tolist())}
+    lanes, places = np.nonzero(compared.flat(compared.wrong))
+    first = np.searchsorted(lanes, np.arange(len(compared.wrong)))
+    listed = np.arange(len(lanes)) - first[lanes] < SHOWN
+    lanes, places, bounds = lanes[listed], places[listed], compared.bounds
+    columns = [*map(comparable, (bounds.value, bounds.lower, bounds.upper)), compared.output]
+    values, lowers, uppers, got = (compared.flat(column)[lanes, places].tolist() for column in columns)
+    flags = [0] * len(lanes) if bounds.flags is None else compared.flat(bounds.flags)[lanes, places].tolist()
+    shown = {position: _shown(position, compared.shape) for position in set(places.tolist())}
     rows = zip(lanes.tolist(), places.tolist(), values, lowers, uppers, flags, got, strict=True)
-    for lane, place, value, lower, upper, flag, number in rows:
-        yield lane, shown[place], f"got {_text(number)}, want {_wanted(value, lower, upper, flag)}"
+    for lane, position, value, lower, upper, flag, number in rows:
+        yield lane, shown[position], f"got {_text(number)}, want {_wanted(value, lower, upper, flag)}"
 
 
 def _text(element: object) -> str:
@@ -120,55 +120,57 @@ def _wanted(value: Any, lower: Any, upper: Any, flags: int) -> str:
     return f"{text}, or an overflow" if flags & _EXCEPTIONAL else text
 
 
-def _largest_errors(one: Compared) -> Iterator[tuple[int, str]]:
+def _largest_errors(compared: Compared) -> Iterator[tuple[int, str]]:
     """Yield lanes with a text on the largest error of their wrong elements; none if no such error is a number."""
-    if one.output.dtype.kind not in "fiu" or not one.wrong.any():
+    if compared.output.dtype.kind not in "fiu" or not compared.wrong.any():
         return
-    told = _of_floats(one) if one.output.dtype.kind == "f" else _of_integers(one)
-    some: list[bool] = np.asarray(one.flat(one.wrong).any(axis=1)).tolist()
-    for lane, (text, wrong) in enumerate(zip(told, some, strict=True)):
+    texts = _of_floats(compared) if compared.output.dtype.kind == "f" else _of_integers(compared)
+    some: list[bool] = np.asarray(compared.flat(compared.wrong).any(axis=1)).tolist()
+    for lane, (text, wrong) in enumerate(zip(texts, some, strict=True)):
         if wrong and text:
             yield lane, text
 
 
-def _of_integers(one: Compared) -> Iterator[str | None]:
-    got, value = one.output, comparable(one.bounds.value)
+def _of_integers(compared: Compared) -> Iterator[str | None]:
+    got, value = compared.output, comparable(compared.bounds.value)
     error = np.maximum(got, value).astype(np.uint64) - np.minimum(got, value).astype(np.uint64)  # modulo 2^64: exact
-    error = one.flat(np.where(one.wrong, error, 0))
+    error = compared.flat(np.where(compared.wrong, error, 0))
     places = error.argmax(axis=1)
-    for place, largest in zip(places.tolist(), error[np.arange(len(error)), places].tolist(), strict=True):
-        yield f"{largest:,} at {_shown(place, one.shape)}"
+    for position, largest in zip(places.tolist(), error[np.arange(len(error)), places].tolist(), strict=True):
+        yield f"{largest:,} at {_shown(position, compared.shape)}"
 
 
-def _of_floats(one: Compared) -> Iterator[str | None]:
+def _of_floats(compared: Compared) -> Iterator[str | None]:
     """Yield the largest error in ulp and as a share of its bound, which may belong to different elements."""
-    bounds = one.bounds
-    error = np.abs(one.output - bounds.value)
-    error = np.where(one.wrong & np.isfinite(error), error, 0.0)
-    ulps = one.flat(np.ldexp(error, -ulp_exponent(bounds.value, element_type(bounds.type).float_format)))
+    bounds = compared.bounds
+    error = np.abs(compared.output - bounds.value)
+    error = np.where(compared.wrong & np.isfinite(error), error, 0.0)
+    ulps = compared.flat(np.ldexp(error, -ulp_exponent(bounds.value, element_type(bounds.type).float_format)))
     width = np.maximum(bounds.upper - bounds.value, bounds.value - bounds.lower)
-    shares = one.flat(np.nan_to_num(error / width, nan=0.0, posinf=math.inf))  # 0 / 0, and bounds that admit no number
-    error, lanes = one.flat(error), np.arange(len(one.wrong))
+    shares = compared.flat(
+        np.nan_to_num(error / width, nan=0.0, posinf=math.inf)
+    )  # 0 / 0, and bounds that admit no number
+    error, lanes = compared.flat(error), np.arange(len(compared.wrong))
     at, at_share = ulps.argmax(axis=1), shares.argmax(axis=1)
     at = np.where(ulps[lanes, at_share] == ulps[lanes, at], at_share, at)
     columns = (at, at_share, ulps[lanes, at], error[lanes, at], shares[lanes, at], shares[lanes, at_share])
     some: list[bool] = np.asarray(error.any(axis=1)).tolist()
     rows = zip(*(column.tolist() for column in columns), strict=True)
     for largest, row in zip(some, rows, strict=True):
-        yield _float_text(one.shape, *row) if largest else None
+        yield _float_text(compared.shape, *row) if largest else None
 
 
 def _float_text(shape: tuple[int, ...], at: int, at_share: int, *numbers: float) -> str:
     """Return the text of a largest error, from the error in ulp, its share of the bound, and the largest share."""
     ulps, error, share_there, share = numbers
-    place, other = _shown(at, shape), _shown(at_share, shape)
-    told = f"{_short(ulps)} ulp ({error:.3g})"
+    where, other = _shown(at, shape), _shown(at_share, shape)
+    text = f"{_short(ulps)} ulp ({error:.3g})"
     if not share:
-        return f"{told} at {place}"
+        return f"{text} at {where}"
     if share == math.inf:
-        return f"{told} at {place}" + (", where the bound is 0" if at == at_share else f"; at {other} the bound is 0")
+        return f"{text} at {where}" + (", where the bound is 0" if at == at_share else f"; at {other} the bound is 0")
     times = f"{_short(share)} times its bound"
-    return f"{told}, {times}, at {place}" if share_there == share else f"{told} at {place}; {times} at {other}"
+    return f"{text}, {times}, at {where}" if share_there == share else f"{text} at {where}; {times} at {other}"
 
 
 def _short(number: float) -> str:
@@ -177,13 +179,13 @@ def _short(number: float) -> str:
     return f"{number:,.0f}" if 100 <= number < 1e12 else f"{number:.3g}"
 
 
-def _shown(place: int, shape: tuple[int, ...]) -> str:
+def _shown(position: int, shape: tuple[int, ...]) -> str:
     """Return a position in a tensor as its index."""
-    found = []
+    indices = []
     for extent in reversed(shape):
-        place, along = divmod(place, extent)
-        found.append(along)
-    return f"[{', '.join(map(str, reversed(found)))}]"
+        position, along = divmod(position, extent)
+        indices.append(along)
+    return f"[{', '.join(map(str, reversed(indices)))}]"
 
 
 Requirements = Mapping[str, str]
@@ -209,35 +211,35 @@ def judge(
     answers: Answers,
     required: Requirements = NONE_REQUIRED,
     *,
-    mended_ran: bool = True,
+    variant_ran: bool = True,
     again: Answers | None = None,
 ) -> list[Verdict]:
     """Return the verdict on each case of a batch, all of which have an answer or a refusal.
 
-    `mended_ran`: whether the valid sibling of invalid cases was answered. `again` are the answers of a fresh program,
+    `variant_ran`: whether the valid sibling of invalid cases was answered. `again` are the answers of a fresh program,
     needed if an option compares them. Raises ValueError for a case without an answer.
     """
-    found: dict[int, Verdict] = {}
-    refusals = _Refusals(batch.expectation, required, mended_ran)
+    verdicts: dict[int, Verdict] = {}
+    refusals = _Refusals(batch.expectation, required, variant_ran)
     for lane, refusal in answers.refusals.items():
-        found[lane] = refusals.verdict(lane, refusal)
+        verdicts[lane] = refusals.verdict(lane, refusal)
     for stack in answers.stacks:
-        whole = len(stack.lanes) == len(batch)
+        every_lane = len(stack.lanes) == len(batch)
         expectation = (
-            batch.expectation if whole else batch.expectation.of_lanes(np.array(stack.lanes), len(stack.lanes))
+            batch.expectation if every_lane else batch.expectation.of_lanes(np.array(stack.lanes), len(stack.lanes))
         )
         same = None
         if again is not None:
             same = np.array([_is_same(answers, again, lane) for lane in stack.lanes])
-        found.update(zip(stack.lanes, _judged(batch.program, expectation, stack, required, same), strict=True))
-    if len(found) != len(batch):
-        raise ValueError(f"{len(batch) - len(found)} cases have no answer")
-    return [found[lane] for lane in range(len(batch))]
+        verdicts.update(zip(stack.lanes, _judged(batch.program, expectation, stack, required, same), strict=True))
+    if len(verdicts) != len(batch):
+        raise ValueError(f"{len(batch) - len(verdicts)} cases have no answer")
+    return [verdicts[lane] for lane in range(len(batch))]
 
 
 def _is_same(answers: Answers, again: Answers, lane: int) -> bool:
-    one, other = answers.answer(lane), again.answer(lane)
-    return one is not None and other is not None and same_answer(one, other)
+    first, second = answers.answer(lane), again.answer(lane)
+    return first is not None and second is not None and same_answer(first, second)
 
 
 def asks_again(expectation: Expectation) -> bool:
@@ -254,7 +256,7 @@ class _Refusals:
 
     expectation: Expectation
     required: Requirements
-    mended_ran: bool
+    variant_ran: bool
     _known: dict[tuple[bytes, int], tuple[Refusal, Verdict]] = field(default_factory=dict)
 
     def verdict(self, lane: int, refusal: Refusal) -> Verdict:
@@ -267,23 +269,23 @@ class _Refusals:
     def _judged(self, pattern: bytes, refusal: Refusal) -> Verdict:
         expectation, required = self.expectation, self.required
         if not any(pattern):
-            return _refusal_of_invalid(refusal, self.mended_ran, required)
+            return _refusal_of_invalid(refusal, self.variant_ran, required)
         if refusal.unsupported:
             return Verdict(Outcome.UNSUPPORTED, detail=refusal.words, reason=refusal.reason)
         kinds = [option.kind for option, applies in zip(expectation.options, pattern, strict=True) if applies]
         labels = zip(kinds, expectation.labels(pattern), strict=True)
-        admitting = [told for kind, told in labels if kind in ("rejected", "anything")]
+        admitting = [options for kind, options in labels if kind in ("rejected", "anything")]
         if not admitting:
             return Verdict(Outcome.ERROR, detail=refusal.words, reason=refusal.reason)
         behaviour = behaviour_of(admitting)
-        if not any(meets(told, required) for told in admitting):
+        if not any(meets(options, required) for options in admitting):
             detail = f"refused ({refusal.words}), {_required_text(required, behaviour)}"
             return Verdict(Outcome.WRONG_VALUE, behaviour, detail, reason=refusal.reason)
         return Verdict(Outcome.PASS, behaviour, refusal.words, level="strict", reason=refusal.reason)
 
 
-def _refusal_of_invalid(refusal: Refusal, mended_ran: bool, required: Requirements) -> Verdict:
-    if not mended_ran:
+def _refusal_of_invalid(refusal: Refusal, variant_ran: bool, required: Requirements) -> Verdict:
+    if not variant_ran:
         detail = f"refused, and so was the valid case that it was made from: {refusal.words}"
         return Verdict(Outcome.UNSUPPORTED, {"invalid": []}, detail, reason=refusal.reason)
     behaviour = {"invalid": ["rejected"]}
@@ -302,15 +304,15 @@ def _judged(
     """Return the verdicts on answers of one form, by the expectation of their lanes; `same`: `again` agrees."""
     names = _names(program, stack)
     if not expectation.options:
-        found = [_accepted_invalid(stack)] * len(stack.lanes)
+        verdicts = [_accepted_invalid(stack)] * len(stack.lanes)
     elif (misfit := _misfit(expectation, stack, names)) is not None:
-        found = [misfit] * len(stack.lanes)
+        verdicts = [misfit] * len(stack.lanes)
     else:
         with np.errstate(all="ignore"):  # comparing NaN and infinities is intended
-            found = list(_Judging(expectation, stack, required, names, same).verdicts())
+            verdicts = list(_Judging(expectation, stack, required, names, same).verdicts())
     return [
-        one if any(pattern) else _accepted_invalid(stack)
-        for one, pattern in zip(found, expectation.patterns, strict=True)
+        verdict if any(pattern) else _accepted_invalid(stack)
+        for verdict, pattern in zip(verdicts, expectation.patterns, strict=True)
     ]
 
 
@@ -363,8 +365,8 @@ class _Held:
         counts = np.zeros(len(self.admits), np.intp)
         for elements in self.taken:
             counts += np.count_nonzero(~elements.reshape(len(counts), -1), axis=1)
-        found: list[int] = counts.tolist()
-        return found
+        wrong_counts: list[int] = counts.tolist()
+        return wrong_counts
 
     @functools.cached_property
     def ratios(self) -> list[float | None]:
@@ -408,7 +410,7 @@ class _Judging:
     def verdicts(self) -> Iterator[Verdict]:
         """Yield the verdict on each lane."""
         held = [self._held(option, self.stack.comparison) for option in self.expectation.options]
-        passing = self._passing(np.stack([one.admits for one in held], axis=1))
+        passing = self._passing(np.stack([candidate.admits for candidate in held], axis=1))
         failing = self._failing(held, [row for row, passes in enumerate(passing) if passes is None])
         for row, passes in enumerate(passing):
             if passes is None:
@@ -416,7 +418,7 @@ class _Judging:
             else:
                 yield replace(passes.verdict, bound_ratio=held[passes.option].ratios[row])
 
-    def _held(self, option: Option, comparison: Comparison) -> _Held:
+    def _held(self, option: Option, comparison: ComparedOutputs) -> _Held:
         nowhere = np.zeros(len(option.applies), bool)
         if option.kind != "values":
             return _Held(option, option.applies if option.kind == "anything" else nowhere)
@@ -425,26 +427,26 @@ class _Judging:
         bounds, numbers = list(option.outputs), list(comparison.numbers)
         if any(check.name == "order" for check in option.checks):
             bounds, numbers = arranged(option.checks, bounds, numbers)
-            comparison = Comparison(numbers)
-        inside = [comparison.within(one, index) for index, one in enumerate(bounds)]
+            comparison = ComparedOutputs(numbers)
+        inside = [comparison.within(bound, index) for index, bound in enumerate(bounds)]
         taken = _taken(option, bounds, numbers, inside)
         admits = functools.reduce(np.logical_and, map(all_of_lane, taken), option.applies)
         if option.exceptional:
             shows = [any_of_lane(a & ~w) for a, w in zip(taken, inside, strict=True)]
             admits = admits & functools.reduce(np.logical_or, shows)
-        for one, output in zip(bounds, numbers, strict=True):
-            if one.spread is not None:
+        for bound, output in zip(bounds, numbers, strict=True):
+            if bound.spread is not None:
                 lanes = admits.nonzero()[0]
                 admits = admits.copy()
-                admits[lanes] = spread_holds(one, output, lanes.tolist())
+                admits[lanes] = spread_holds(bound, output, lanes.tolist())
         failing: dict[str, Array] = {}
         for check in option.checks:
             if check.name != "same-seed" or self.same is None:
-                found = holds(check, bounds, numbers, self.stack.outputs)
+                agrees = holds(check, bounds, numbers, self.stack.outputs)
             else:
-                found = ~self.same if dict(check.settings).get("differs") else self.same
-            failing[check.name] = ~found
-            admits = admits & found
+                agrees = ~self.same if dict(check.settings).get("differs") else self.same
+            failing[check.name] = ~agrees
+            admits = admits & agrees
         return _Held(option, admits, bounds, numbers, inside, taken, failing, fits=True)
 
     def _passing(self, admits: Array) -> list[_Passing | None]:
@@ -470,7 +472,7 @@ class _Judging:
         """Return the options that apply and admit the answer, with their labels."""
         applying = [index for index, applies in enumerate(pattern) if applies]
         labels = zip(applying, self.expectation.labels(pattern), strict=True)
-        return [(index, told) for index, told in labels if admits[index]]
+        return [(index, option_labels) for index, option_labels in labels if admits[index]]
 
     def _behaviour(self, pattern: bytes, admitting: Sequence[tuple[int, Labels]]) -> dict[str, list[str]]:
         """Return what the strict options show.
@@ -478,27 +480,27 @@ class _Judging:
         A silence that declared arithmetic alone opens shows nothing if a declared option admits the answer, too.
         """
         options = self.expectation.options
-        found = behaviour_of([labels for index, labels in admitting if options[index].level == "strict"])
+        strictly = behaviour_of([labels for index, labels in admitting if options[index].level == "strict"])
         every = behaviour_of([labels for _, labels in admitting])
-        if all(every[silence] == answers for silence, answers in found.items()):
-            return found
+        if all(every[silence] == answers for silence, answers in strictly.items()):
+            return strictly
         applying = zip(compress(options, pattern), self.expectation.labels(pattern), strict=True)
         strict = behaviour_of([labels for option, labels in applying if option.level == "strict"])
         return {
             silence: answers
-            for silence, answers in found.items()
+            for silence, answers in strictly.items()
             if every[silence] == answers or len(strict[silence]) > 1
         }
 
     def _failing(self, held: Sequence[_Held], rows: Sequence[int]) -> dict[int, Verdict]:
         """Return the verdicts on lanes that fail, grouped by the closest option."""
-        found: dict[int, Verdict] = {}
+        verdicts: dict[int, Verdict] = {}
         nearest: dict[int, list[int]] = {}
         for row in rows:
             pattern = self.expectation.patterns[row]
-            admitting = self._admitting(pattern, bytes(bool(one.admits[row]) for one in held))
+            admitting = self._admitting(pattern, bytes(bool(option.admits[row]) for option in held))
             if admitting:
-                found[row] = self._not_as_required(admitting, held, row)
+                verdicts[row] = self._not_as_required(admitting, held, row)
                 continue
             applying = [index for index, applies in enumerate(pattern) if applies]
             fitting = [index for index in applying if held[index].fits]
@@ -506,10 +508,10 @@ class _Judging:
                 nearest.setdefault(min(fitting, key=lambda index: held[index].wrong[row]), []).append(row)
             else:
                 options = [held[index].option for index in applying]
-                found[row] = Verdict(Outcome.WRONG_SHAPE, detail=_shape_text(options, self.stack))
+                verdicts[row] = Verdict(Outcome.WRONG_SHAPE, detail=_shape_text(options, self.stack))
         for index, alike in nearest.items():
-            found.update(zip(alike, self._wrong_values(held[index], np.array(alike)), strict=True))
-        return found
+            verdicts.update(zip(alike, self._wrong_values(held[index], np.array(alike)), strict=True))
+        return verdicts
 
     def _not_as_required(self, admitting: Sequence[tuple[int, Labels]], held: Sequence[_Held], row: int) -> Verdict:
         behaviour = self._behaviour(self.expectation.patterns[row], admitting)
@@ -527,16 +529,16 @@ class _Judging:
         ]
         texts = mismatch_texts(compared) if compared else [""] * len(rows)
         details = (text or _as_a_whole(held, row) for text, row in zip(texts, rows.tolist(), strict=True))
-        return [Verdict(Outcome.WRONG_VALUE, {}, told, ratio) for told, ratio in zip(details, ratios, strict=True)]
+        return [Verdict(Outcome.WRONG_VALUE, {}, detail, ratio) for detail, ratio in zip(details, ratios, strict=True)]
 
 
 def _taken(option: Option, bounds: Sequence[Bounds], numbers: Sequence[Array], inside: Sequence[Array]) -> list[Array]:
     """Return the elements of each output that an option admits."""
-    found = [admitted(*three) for three in zip(bounds, numbers, inside, strict=True)]
+    masks = [admitted(*three) for three in zip(bounds, numbers, inside, strict=True)]
     for check in option.checks:
         if check.name == "one-of":
-            found[check.outputs[0]] = found[check.outputs[0]] & is_one_of(check, numbers)
-    return found
+            masks[check.outputs[0]] = masks[check.outputs[0]] & is_one_of(check, numbers)
+    return masks
 
 
 def _as_a_whole(held: _Held, row: int) -> str:

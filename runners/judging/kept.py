@@ -23,10 +23,9 @@ from ...cases.elements import (
     from_content,
     type_of,
 )
-from ...cases.program import Structure, StructureKind
 from ...cases.results import SIDE_EFFECTS, Outcome, Result
 from ...cases.runner import Reason
-from .answers import MOST_DIMENSIONS, Answer, Answers, Refusal
+from .answers import MOST_DIMENSIONS, Answer, Answers, Nesting, Refusal
 from .judge import Requirements, Verdict, asks_again, judge
 
 Keep: TypeAlias = Literal["none", "digest", "failures", "all"]
@@ -57,15 +56,17 @@ class KeepOutputs:
         verdicts: Sequence[Verdict],
     ) -> list[list[dict[str, Any]] | dict[str, Any] | None]:
         """Return the outputs of each case as JSON, with their structure if they have one; None if nothing is kept."""
-        found: list[list[dict[str, Any]] | dict[str, Any] | None] = [None] * len(verdicts)
+        by_lane: list[list[dict[str, Any]] | dict[str, Any] | None] = [None] * len(verdicts)
         for stack in answers.stacks:
             for row, lane in enumerate(stack.lanes):
-                told = self._told(verdicts[lane], [output[row, ...] for output in stack.outputs])
-                structure = msgspec.to_builtins(tuple(map(_nesting, stack.structure)))
-                found[lane] = {"outputs": told, "structure": structure} if told is not None and structure else told
-        return found
+                tensors = self._kept_outputs(verdicts[lane], [output[row, ...] for output in stack.outputs])
+                structure = msgspec.to_builtins(tuple(map(Nesting.of, stack.structure)))
+                by_lane[lane] = (
+                    {"outputs": tensors, "structure": structure} if tensors is not None and structure else tensors
+                )
+        return by_lane
 
-    def _told(self, verdict: Verdict, outputs: Sequence[Array]) -> list[dict[str, Any]] | None:
+    def _kept_outputs(self, verdict: Verdict, outputs: Sequence[Array]) -> list[dict[str, Any]] | None:
         if self.keep == "digest":
             return [_described(output) for output in outputs]
         if not self.keeps(verdict):
@@ -84,26 +85,12 @@ class KeepOutputs:
         return self.keep == "all"
 
 
-class _Nesting(msgspec.Struct, frozen=True, array_like=True):
-    kind: StructureKind
-    items: tuple[_Nesting, ...] = ()
-    count: int = 0
-
-
-def _nesting(structure: Structure) -> _Nesting:
-    return _Nesting(structure.kind, tuple(map(_nesting, structure.items)), structure.count)
-
-
-def _structure(nesting: _Nesting) -> Structure:
-    return Structure(nesting.kind, None, tuple(map(_structure, nesting.items)), nesting.count)
-
-
-def answer_from_json(told: Mapping[str, Any]) -> Answer | None:
+def answer_from_json(answer: Mapping[str, Any]) -> Answer | None:
     """Return the answer that was kept; None if it was not kept whole. Raises ValueError, KeyError or TypeError."""
-    found = [tensor_from_json(tensor) for tensor in told["outputs"]]
-    whole = tuple(array for array in found if array is not None)
-    structure = msgspec.convert(told.get("structure", ()), tuple[_Nesting, ...])
-    return Answer(whole, tuple(map(_structure, structure))) if len(whole) == len(found) else None
+    tensors = [tensor_from_json(tensor) for tensor in answer["outputs"]]
+    arrays = tuple(array for array in tensors if array is not None)
+    structure = msgspec.convert(answer.get("structure", ()), tuple[Nesting, ...])
+    return Answer(arrays, tuple(map(Nesting.structure, structure))) if len(arrays) == len(tensors) else None
 
 
 def tensor_to_json(array: Array) -> dict[str, Any]:
@@ -118,12 +105,12 @@ def tensor_to_json(array: Array) -> dict[str, Any]:
     return {**described, "base64": base64.b64encode(held).decode()}
 
 
-def tensor_from_json(told: Mapping[str, Any]) -> Array | None:
+def tensor_from_json(tensor: Mapping[str, Any]) -> Array | None:
     """Return the tensor that was kept; None if its bytes were not.
 
     Raises ValueError if it is damaged or of an unknown type.
     """
-    name, shape = str(told["type"]), [int(d) for d in told["shape"]]
+    name, shape = str(tensor["type"]), [int(d) for d in tensor["shape"]]
     if len(shape) > MOST_DIMENSIONS:
         raise ValueError(f"{len(shape)} dimensions, more than {MOST_DIMENSIONS}")
     known = element_types().get(name)
@@ -131,10 +118,10 @@ def tensor_from_json(told: Mapping[str, Any]) -> Array | None:
     size = None if dtype.hasobject else math.prod(shape) * dtype.itemsize
     if known is not None and size is not None:
         size = known.size(math.prod(shape))
-    held = _held(told, size)
+    held = _held(tensor, size)
     if held is None:
         return None
-    if hashlib.sha256(held).hexdigest() != told["sha256"] or (size is not None and len(held) != size):
+    if hashlib.sha256(held).hexdigest() != tensor["sha256"] or (size is not None and len(held) != size):
         raise ValueError("the bytes do not match the sha256")
     if known is None:
         return np.frombuffer(held, dtype.newbyteorder("<")).reshape(shape).astype(dtype)
@@ -152,21 +139,21 @@ def _foreign(name: str) -> np.dtype[Any]:
     return dtype
 
 
-def _held(told: Mapping[str, Any], size: int | None) -> bytes | None:
+def _held(tensor: Mapping[str, Any], size: int | None) -> bytes | None:
     """Return the bytes; there must be `size`, and no more is unpacked. None if they were not kept.
 
     Text has no size; then there may be as many as are kept of a case.
     """
     try:
-        if "base64" in told:
-            return base64.b64decode(told["base64"], validate=True)
-        if "zlib_base64" not in told:
+        if "base64" in tensor:
+            return base64.b64decode(tensor["base64"], validate=True)
+        if "zlib_base64" not in tensor:
             return None
         if not 0 <= (size or 0) <= LARGEST:
             raise ValueError(f"{size} bytes, more than the {LARGEST} that are kept per case")
         most = LARGEST if size is None else size
         stream = zlib.decompressobj()
-        held = stream.decompress(base64.b64decode(told["zlib_base64"], validate=True), most + 1)
+        held = stream.decompress(base64.b64decode(tensor["zlib_base64"], validate=True), most + 1)
         if len(held) == size and not stream.eof:
             held += stream.decompress(stream.unconsumed_tail, 1)  # its checksum is at the stream's end
     except (binascii.Error, zlib.error) as error:
@@ -246,9 +233,9 @@ def judged_anew(
     )
 
 
-def same_verdict(one: Result, other: Result) -> bool:
+def same_verdict(a: Result, b: Result) -> bool:
     """Return whether two results of a case say the same, apart from words and ratios."""
-    return _deciding(one) == _deciding(other)
+    return _deciding(a) == _deciding(b)
 
 
 def _deciding(result: Result) -> tuple[object, ...]:
@@ -269,12 +256,12 @@ def _verdict(
     expectation = case.expectation
     if answer is not None:
         alone = Answers.of([answer])
-        (found,) = judge(case, alone, required)
-        if asks_again(expectation) and dict(found.behaviour) != dict(result.behaviour):
-            (found,) = judge(case, alone, required, again=alone)  # the answer of a fresh program is not kept
-        if result.reason in SIDE_EFFECTS and found.outcome is Outcome.PASS:  # side effects of the run remain
-            return replace(found, outcome=Outcome.WRONG_VALUE, reason=result.reason, detail=result.detail, level=None)
-        return found
+        (verdict,) = judge(case, alone, required)
+        if asks_again(expectation) and dict(verdict.behaviour) != dict(result.behaviour):
+            (verdict,) = judge(case, alone, required, again=alone)  # the answer of a fresh program is not kept
+        if result.reason in SIDE_EFFECTS and verdict.outcome is Outcome.PASS:  # side effects of the run remain
+            return replace(verdict, outcome=Outcome.WRONG_VALUE, reason=result.reason, detail=result.detail, level=None)
+        return verdict
     same = expectation.digest == result.expectation_digest
     if result.outcome in _ENDED:
         behaviour: Mapping[str, list[str]] = {"invalid": []} if expectation.invalid else {}
@@ -300,8 +287,8 @@ def _of_refusal(result: Result, case: Batch, required: Requirements) -> Verdict:
 def _refusal(result: Result) -> Refusal:
     """Return the refusal that a result records; "not implemented" only matters for valid input."""
     words = result.detail or ""
-    if result.outcome is Outcome.WRONG_VALUE and (told := _REFUSED_ALTHOUGH.match(words)):
-        words = told[1]
+    if result.outcome is Outcome.WRONG_VALUE and (match := _REFUSED_ALTHOUGH.match(words)):
+        words = match[1]
     reason = cast(Reason, result.reason) if result.reason in REASONS else "other"
     return Refusal(words, result.outcome is Outcome.UNSUPPORTED, reason)
 

@@ -98,14 +98,14 @@ def load_errata(path: Path | str | None = None) -> Errata:
 
     text = parsed(ErrataText, document)
     problems = Problems(document)
-    for index, one in enumerate(text.root):
-        if "/" not in one.affects and "*" not in one.affects:
+    for index, erratum in enumerate(text.root):
+        if "/" not in erratum.affects and "*" not in erratum.affects:
             message = "affects: expected a clause id such as onnx/ReduceMean#mean, or a GLOB"
-            problems.add((index, "affects"), f"{message}; read {one.affects!r}")
-        if one.id in {other.id for other in text.root[:index]}:
-            problems.add((index, "id"), f"id: {one.id!r} appears twice")
+            problems.add((index, "affects"), f"{message}; read {erratum.affects!r}")
+        if erratum.id in {other.id for other in text.root[:index]}:
+            problems.add((index, "id"), f"id: {erratum.id!r} appears twice")
     problems.raise_any()
-    return Errata(tuple(Erratum(**one.model_dump()) for one in text.root), document.digest)
+    return Errata(tuple(Erratum(**erratum.model_dump()) for erratum in text.root), document.digest)
 
 
 def disputed_clauses(specs: Iterable[Spec]) -> dict[str, str]:
@@ -190,10 +190,10 @@ def load_profile(path: Path | str) -> Profile:
     text = parsed(ProfileText, document)
     operators = {
         operator: Promise(
-            None if one.versions is None else frozenset(one.versions),
-            None if one.types is None else frozenset(t for word in one.types for t in expand(word)),
+            None if claim.versions is None else frozenset(claim.versions),
+            None if claim.types is None else frozenset(t for word in claim.types for t in expand(word)),
         )
-        for operator, one in text.operators.items()
+        for operator, claim in text.operators.items()
     }
     shapes = frozenset(text.shapes)
     return Profile(text.name, text.version, operators, text.rank, text.elements, shapes, document.digest, text.opset)
@@ -231,9 +231,9 @@ def load_declaration(path: Path | str) -> Declaration:
     document = read_file(path)
     text = dict(parsed(declaration_text(), document))
     types = {
-        name: DeclaredType(one.compute, one.accumulator, frozenset(one.flush))
-        for name, one in text.items()
-        if isinstance(one, DeclaredText)
+        name: DeclaredType(declared.compute, declared.accumulator, frozenset(declared.flush))
+        for name, declared in text.items()
+        if isinstance(declared, DeclaredText)
     }
     return Declaration(types, text["threads"], text["deterministic"], document.digest)
 
@@ -285,7 +285,9 @@ class Demands:
 
     def _breaks_promise(self, result: Result) -> bool:
         promises = (self.profile, self.claims.get(result.backend))
-        return not is_about_invalid(result) and any(one is not None and one.promises(result.case) for one in promises)
+        return not is_about_invalid(result) and any(
+            profile is not None and profile.promises(result.case) for profile in promises
+        )
 
     def is_unclaimed(self, result: Result) -> bool:
         """Return whether a result is a pass of a valid case outside its backend's claims, if the backend has any."""
@@ -308,13 +310,13 @@ _EVERYWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 def silences(library: Library | None = None) -> dict[str, tuple[str, ...]]:
     """Return every silence with its options: the silences of all operators, and those in spec files."""
-    found = dict(_EVERYWHERE)
+    answers = dict(_EVERYWHERE)
     specs = [] if library is None else library.specs()
     for spec in specs:
         for version in spec.versions.values():
             for silence in version.silences.values():
-                found[silence.id] = tuple(dict.fromkeys((*found.get(silence.id, ()), *silence.options)))
-    return found
+                answers[silence.id] = tuple(dict.fromkeys((*answers.get(silence.id, ()), *silence.options)))
+    return answers
 
 
 def requirements(texts: Iterable[str], library: Library) -> Mapping[str, str]:
@@ -380,8 +382,8 @@ class Waiver:
     def waive(self, result: Result) -> Result:
         """Return the result as a waived one; its detail says by which waiver, and what the outcome was."""
         reason = " ".join(self.reason.split())  # one line, so that `before_waiving` finds its end
-        told = f"{result.outcome}{_WAIVED_BY}{self.place} until {self.expires} ({self.link}): {reason}"
-        detail = f"{told}\n{result.detail}" if result.detail else told
+        words = f"{result.outcome}{_WAIVED_BY}{self.place} until {self.expires} ({self.link}): {reason}"
+        detail = f"{words}\n{result.detail}" if result.detail else words
         return msgspec.structs.replace(result, outcome=Outcome.WAIVED, detail=detail)
 
 
@@ -389,8 +391,8 @@ def before_waiving(result: Result) -> Result:
     """Return a result as it was before it was waived. Raises ValueError if its detail does not say."""
     if result.outcome is not Outcome.WAIVED:
         return result
-    told, _, detail = (result.detail or "").partition("\n")
-    return msgspec.structs.replace(result, outcome=Outcome(told.partition(_WAIVED_BY)[0]), detail=detail or None)
+    head, _, detail = (result.detail or "").partition("\n")
+    return msgspec.structs.replace(result, outcome=Outcome(head.partition(_WAIVED_BY)[0]), detail=detail or None)
 
 
 @dataclass(frozen=True)
@@ -471,7 +473,7 @@ class WaiverRun:
         if not here or not any(waiver.case.concerns(o) for o in self._operator_versions):
             return
         if record.expired:
-            yield f"{waiver.place}: expired on {waiver.expires}{self._aged(waiver)} ({record.told()}): {_mend(waiver)}"
+            yield f"{waiver.place}: expired on {waiver.expires}{self._aged(waiver)} ({record.text()}): {_mend(waiver)}"
             return
         if record.differing:
             yield f"{waiver.place}: {_difference(waiver, record.differing)}"
@@ -493,15 +495,15 @@ class _Record:
     described: int = 0
     differing: Result | None = None
 
-    def told(self) -> str:
-        found = [f"{self.outcomes[o]} {o}" for o in _ORDER if self.outcomes[o]]
-        return f"its cases here: {', '.join(found)}" if found else "it matches no case here"
+    def text(self) -> str:
+        counts = [f"{self.outcomes[o]} {o}" for o in _ORDER if self.outcomes[o]]
+        return f"its cases here: {', '.join(counts)}" if counts else "it matches no case here"
 
     def stale(self, partial: bool) -> str | None:
         if self.described or self.outcomes[Outcome.RUNNER_ERROR] or (partial and not self.waiver.case.is_case):
             return None
         if self.outcomes:
-            return f"nothing that it matches failed ({self.told()})"
+            return f"nothing that it matches failed ({self.text()})"
         return None if partial else f"{self.waiver.case} matches no case of this run"
 
 
@@ -515,7 +517,7 @@ def load_waivers(path: Path | str, operator_versions: Collection[str] = ()) -> W
 
     document = read_file(path)
     problems = Problems(document)
-    found = []
+    waivers = []
     for index, text in enumerate(parsed(WaiversText, document).root):
         try:
             glob = Glob(long_id(text.case))
@@ -528,11 +530,11 @@ def load_waivers(path: Path | str, operator_versions: Collection[str] = ()) -> W
             problems.add((index, "case"), message)
         if text.since is not None and text.since > text.expires:
             problems.add((index, "since"), f"{text.since} is after it expires, on {text.expires}")
-        place, outcome = f"{document.file}:{document.position((index,)).line}", Outcome(text.outcome)
-        told = (text.reason, text.link, text.owner, text.expires, text.detail, text.since)
-        found.append(Waiver(place, glob, text.backend, outcome, *told))
+        position, outcome = f"{document.file}:{document.position((index,)).line}", Outcome(text.outcome)
+        terms = (text.reason, text.link, text.owner, text.expires, text.detail, text.since)
+        waivers.append(Waiver(position, glob, text.backend, outcome, *terms))
     problems.raise_any()
-    return Waivers(tuple(found), document.digest)
+    return Waivers(tuple(waivers), document.digest)
 
 
 def _mend(waiver: Waiver) -> str:

@@ -116,7 +116,7 @@ class LibraryReading:
 
     standard: str
     listing: Listing
-    told: Mapping[tuple[str, Version], LibrarySchema | str]
+    schemas: Mapping[tuple[str, Version], LibrarySchema | str]
     exact: bool
     untold: tuple[str, ...] = ()
 
@@ -124,42 +124,44 @@ class LibraryReading:
 def library_authority(reading: LibraryReading) -> Authority:
     """Return a library as an authority to compare specs with, as far as it reports."""
     listing = reading.listing
-    told = {
-        (name, version): reading.told.get((name, version))
+    schemas = {
+        (name, version): reading.schemas.get((name, version))
         for name in listing.versions
         for version in listing.versions[name]
     }
-    names = {key: str(OperatorVersion(reading.standard, *key)) for key in told}
+    names = {key: str(OperatorVersion(reading.standard, *key)) for key in schemas}
     return Authority(
         reading.standard,
         listing.library,
         listing.version,
-        {listing.group: {names[key]: _extent(one) for key, one in told.items()}},
+        {listing.group: {names[key]: _extent(schema) for key, schema in schemas.items()}},
         lambda spec: _findings(spec, reading),
         lambda _: listing.group,
         reading.untold,
-        tuple(names[key] for key, one in told.items() if not isinstance(one, LibrarySchema) or not one.inputs),
+        tuple(
+            names[key] for key, schema in schemas.items() if not isinstance(schema, LibrarySchema) or not schema.inputs
+        ),
     )
 
 
-def _extent(told: LibrarySchema | str | None) -> Exercise:
-    if not isinstance(told, LibrarySchema):
+def _extent(schema: LibrarySchema | str | None) -> Exercise:
+    if not isinstance(schema, LibrarySchema):
         return Exercise()
-    pairs = ((letter, t) for letter, taken in told.types.items() for t in taken)
-    return Exercise(frozenset(pairs), frozenset(told.attributes or ()))
+    pairs = ((letter, t) for letter, taken in schema.types.items() for t in taken)
+    return Exercise(frozenset(pairs), frozenset(schema.attributes or ()))
 
 
 def _findings(spec: Spec, reading: LibraryReading) -> Findings:
     listing = reading.listing
     newer = [v for v in spec.versions if listing.is_newer(spec.name, v)]
-    found, both = versions_held(spec, listing.name, listing.versions, newer)
-    compared = _Comparison(spec, reading)
+    findings, both = versions_held(spec, listing.name, listing.versions, newer)
+    compared = _LibraryComparison(spec, reading)
     for version in both:
         compared.compare(spec.versions[version], version)
-    return found + compared.findings()
+    return findings + compared.findings()
 
 
-class _Comparison:
+class _LibraryComparison:
     """Compares the signatures of a spec with a library's."""
 
     def __init__(self, spec: Spec, reading: LibraryReading) -> None:
@@ -178,29 +180,31 @@ class _Comparison:
             tuple(self.failures),
         )
 
-    def compare(self, one: VersionSpec, version: Version) -> None:
-        told = self.reading.told[one.operator.name, version]
-        if isinstance(told, str):
-            self.failures.append(f"{one.operator}: {self.name} could not be asked: {told}")
+    def compare(self, spec: VersionSpec, version: Version) -> None:
+        schema = self.reading.schemas[spec.operator.name, version]
+        if isinstance(schema, str):
+            self.failures.append(f"{spec.operator}: {self.name} could not be asked: {schema}")
             return
-        if told.attributes is None:
-            self.unchecked.append(f"{one.operator}: the attributes cannot be checked")
+        if schema.attributes is None:
+            self.unchecked.append(f"{spec.operator}: the attributes cannot be checked")
         else:
-            self.attributes(version, one.signature, told.attributes)
-        if not told.inputs:
+            self.attributes(version, spec.signature, schema.attributes)
+        if not schema.inputs:
             words = f"inputs, outputs and types cannot be checked: {self.name} refuses every operation that was tried"
-            self.unchecked.append(f"{one.operator}: {words}")
+            self.unchecked.append(f"{spec.operator}: {words}")
             return
-        here = one.signature
-        self.ports(version, _Counts("input", here.inputs, here.input_counts, told.inputs, told.counted), "takes")
-        self.ports(version, _Counts("output", here.outputs, here.output_counts, told.outputs, told.counted), "gives")
-        self.types(one, version, told)
+        here = spec.signature
+        self.ports(version, _Counts("input", here.inputs, here.input_counts, schema.inputs, schema.counted), "takes")
+        self.ports(
+            version, _Counts("output", here.outputs, here.output_counts, schema.outputs, schema.counted), "gives"
+        )
+        self.types(spec, version, schema)
 
-    def attributes(self, version: Version, here: Signature, told: Mapping[str, LibraryAttribute]) -> None:
-        for name in dict.fromkeys([*(a.name for a in here.attributes), *told]):
-            a, b = here.attribute(name), told.get(name)
+    def attributes(self, version: Version, here: Signature, theirs: Mapping[str, LibraryAttribute]) -> None:
+        for name in dict.fromkeys([*(a.name for a in here.attributes), *theirs]):
+            a, b = here.attribute(name), theirs.get(name)
             if a is None or b is None or not _agrees(a, b):
-                words = f"attribute {name}: here {attribute_text(a)}, {self.name} has {_told_text(b)}"
+                words = f"attribute {name}: here {attribute_text(a)}, {self.name} has {_attribute_text(b)}"
                 self.differences.add_unless_disputed(version, words, "attributes", name)
 
     def ports(self, version: Version, counts: _Counts, verb: str) -> None:
@@ -208,20 +212,20 @@ class _Comparison:
         if index is not None:
             port = counts.ports[index] if index < len(counts.ports) else None
             words = f"{counts.what} {index + 1}: here {port_text(port)}, {self.name} {verb} {counts.span()}"
-            place = (port.name,) if port else ()
-            self.differences.add_unless_disputed(version, words, f"{counts.what}s", *place)
+            where = (port.name,) if port else ()
+            self.differences.add_unless_disputed(version, words, f"{counts.what}s", *where)
 
-    def types(self, one: VersionSpec, version: Version, told: LibrarySchema) -> None:
-        for letter, allowed in one.signature.types.items():
-            taken = told.types.get(letter)
+    def types(self, spec: VersionSpec, version: Version, schema: LibrarySchema) -> None:
+        for letter, allowed in spec.signature.types.items():
+            taken = schema.types.get(letter)
             if taken is None:
-                self.unchecked.append(f"{one.operator}: the types of {letter} cannot be checked")
+                self.unchecked.append(f"{spec.operator}: the types of {letter} cannot be checked")
                 continue
             parts = [("only here", set(allowed) - taken)]
             if self.reading.exact:
                 parts.append((f"only in {self.name}", set(taken) - set(allowed)))
             elif beyond := sorted(taken - set(allowed)):
-                self.beyond.append(f"{one.operator}: {self.name} takes {letter} = {', '.join(beyond)} too")
+                self.beyond.append(f"{spec.operator}: {self.name} takes {letter} = {', '.join(beyond)} too")
             differs = "; ".join(f"{what}: {', '.join(sorted(types))}" for what, types in parts if types)
             if differs:
                 words = (
@@ -259,21 +263,21 @@ class _Counts:
         """Return the numbers that a library accepts, in words."""
         first, last = min(self.taken), max(self.taken)
         if last == self.counted and first < last:
-            told = f"{first} or more"
+            text = f"{first} or more"
         elif len(self.taken) > 2 and len(self.taken) == last - first + 1:
-            told = f"{first} to {last}"
+            text = f"{first} to {last}"
         else:
-            told = " or ".join(map(str, sorted(self.taken)))
-        return f"{told} {self.what}{'' if told == '1' else 's'}"
+            text = " or ".join(map(str, sorted(self.taken)))
+        return f"{text} {self.what}{'' if text == '1' else 's'}"
 
 
-def _agrees(here: AttributeSignature, told: LibraryAttribute) -> bool:
+def _agrees(here: AttributeSignature, theirs: LibraryAttribute) -> bool:
     """Whether a spec's attribute agrees with the library, as far as it reports."""
-    if here.kind not in told.kinds or (told.required is not None and here.required != told.required):
+    if here.kind not in theirs.kinds or (theirs.required is not None and here.required != theirs.required):
         return False
-    if here.default is None or told.default is None:
+    if here.default is None or theirs.default is None:
         return True
-    return _rounded(here.default) == _rounded(told.default)
+    return _rounded(here.default) == _rounded(theirs.default)
 
 
 def _rounded(value: AttributeValue | bool) -> object:
@@ -282,13 +286,13 @@ def _rounded(value: AttributeValue | bool) -> object:
     return as_float32(value) if isinstance(value, float) else value
 
 
-def _told_text(told: LibraryAttribute | None) -> str:
-    if told is None:
+def _attribute_text(attribute: LibraryAttribute | None) -> str:
+    if attribute is None:
         return "none"
-    kinds = " or ".join(sorted(told.kinds))
-    if told.default is not None:
-        return f"{kinds} = {value_text(told.default)}"
-    return {True: "{}, required", False: "optional {}", None: "{}"}[told.required].format(kinds)
+    kinds = " or ".join(sorted(attribute.kinds))
+    if attribute.default is not None:
+        return f"{kinds} = {value_text(attribute.default)}"
+    return {True: "{}, required", False: "optional {}", None: "{}"}[attribute.required].format(kinds)
 
 
 __all__ = ["AUDITED", "Audit", "Coverage", "Coverages", "Exercise", "audit", "check_standard"]
@@ -339,18 +343,18 @@ class Audit:
 
     def to_json(self) -> str:
         """Return the audit as JSON: the four counts, in total and by domain, the differences, and versions."""
-        whole: dict[str, Any] = {"standard": self.standard, **asdict(self.coverages)}
-        whole["domains"] = {domain: asdict(counted) for domain, counted in self.domains.items()}
-        whole["differences"] = [_difference_json(error) for error in self.differences]
-        whole["breaches"] = [_difference_json(error) for error in self.breaches]
-        whole["unchecked"], whole["gaps"] = list(self.unchecked), list(self.gaps)
-        whole["without_spec"] = list(self.without_spec)
-        whole[self.standard] = self.authority.version
+        fields: dict[str, Any] = {"standard": self.standard, **asdict(self.coverages)}
+        fields["domains"] = {domain: asdict(counted) for domain, counted in self.domains.items()}
+        fields["differences"] = [_difference_json(error) for error in self.differences]
+        fields["breaches"] = [_difference_json(error) for error in self.breaches]
+        fields["unchecked"], fields["gaps"] = list(self.unchecked), list(self.gaps)
+        fields["without_spec"] = list(self.without_spec)
+        fields[self.standard] = self.authority.version
         if self.standard != "onnx":
-            whole["disputed"] = [_difference_json(error) for error in self.disputed]
-            whole["beyond"], whole["failures"] = list(self.findings.beyond), list(self.findings.failures)
-            whole["untold"], whole["uncounted"] = list(self.authority.untold), list(self.authority.uncounted)
-        return json.dumps(whole, indent=2)
+            fields["disputed"] = [_difference_json(error) for error in self.disputed]
+            fields["beyond"], fields["failures"] = list(self.findings.beyond), list(self.findings.failures)
+            fields["untold"], fields["uncounted"] = list(self.authority.untold), list(self.authority.uncounted)
+        return json.dumps(fields, indent=2)
 
 
 def check_standard(standard: str) -> None:
@@ -378,16 +382,16 @@ def audit(
     authority = onnx_authority() if reading is None else library_authority(reading)
     if authority.standard != standard:
         raise OpconformError(f"{standard} is audited against its library: a reading of the library is needed")
-    found = sum((authority.compare(spec) for spec in specs), Findings())
+    findings = sum((authority.compare(spec) for spec in specs), Findings())
     counted = {
         group: coverages(extents, [s for s in specs if authority.group_of(s) == group], touched)
         for group, extents in authority.extents.items()
     }
     known = {str(version.operator) for spec in specs for version in spec.versions.values()}
     lacking = tuple(name for extents in authority.extents.values() for name in extents if name not in known)
-    return Audit(authority, found, counted, tuple(gap for spec in specs for gap in gaps(spec, touched)), lacking)
+    return Audit(authority, findings, counted, tuple(gap for spec in specs for gap in gaps(spec, touched)), lacking)
 
 
 def _difference_json(error: SpecError) -> dict[str, Any]:
-    place = error.position
-    return {"file": error.file, "line": place.line, "column": place.column, "message": error.message}
+    position = error.position
+    return {"file": error.file, "line": position.line, "column": position.column, "message": error.message}

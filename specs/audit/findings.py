@@ -69,18 +69,18 @@ class Differences:
         self._agreed: dict[tuple[Keys, str], list[Version]] = {}
         self._disputed: dict[tuple[Keys, str], list[Version]] = {}
 
-    def add(self, version: Version, words: str, *place: str) -> None:
+    def add(self, version: Version, words: str, *part: str) -> None:
         """Add a difference in a part of the signature: a section and a name, or a section alone."""
-        self._agreed.setdefault((self.spec.written_at(version, *place), words), []).append(version)
+        self._agreed.setdefault((self.spec.written_at(version, *part), words), []).append(version)
 
-    def add_unless_disputed(self, version: Version, words: str, *place: str) -> None:
+    def add_unless_disputed(self, version: Version, words: str, *part: str) -> None:
         """Add a difference between the standard's page and its library, as disputed if a disputed clause covers it."""
-        clause = disputing(self.spec.versions[version].clauses, ".".join(place))
+        clause = disputing(self.spec.versions[version].clauses, ".".join(part))
         if clause is None:
-            self.add(version, words, *place)
+            self.add(version, words, *part)
         else:
             words = f"{words}; disputed by clause {clause.id}, {clause.upstream}"
-            self._disputed.setdefault((self.spec.written_at(version, *place), words), []).append(version)
+            self._disputed.setdefault((self.spec.written_at(version, *part), words), []).append(version)
 
     def add_to_version(self, version: Version, words: str) -> None:
         """Add a difference in something that versions do not inherit."""
@@ -88,14 +88,14 @@ class Differences:
 
     def errors(self) -> list[SpecError]:
         """Return the differences."""
-        return list(self._told(self._agreed))
+        return list(self._errors_of(self._agreed))
 
     def disputed(self) -> list[SpecError]:
         """Return the differences that a disputed clause covers."""
-        return list(self._told(self._disputed))
+        return list(self._errors_of(self._disputed))
 
-    def _told(self, found: Mapping[tuple[Keys, str], list[Version]]) -> Iterable[SpecError]:
-        for (path, words), versions in found.items():
+    def _errors_of(self, differences: Mapping[tuple[Keys, str], list[Version]]) -> Iterable[SpecError]:
+        for (path, words), versions in differences.items():
             yield self.spec.error(path, f"{words} (version {', '.join(map(str, versions))})", key=True)
 
 
@@ -205,28 +205,28 @@ def coverages(extents: Mapping[str, Exercise], specs: Iterable[Spec], touched: M
         types += Coverage(len(extent.types & did.types), len(extent.types))
         attributes += Coverage(len(extent.attributes & did.attributes), len(extent.attributes))
     for spec in specs:
-        for one in spec.versions.values():
-            ids = _judged_clauses(one)
-            clauses += Coverage(len(ids & touched.get(str(one.operator), Exercise()).clauses), len(ids))
+        for version_spec in spec.versions.values():
+            ids = _judged_clauses(version_spec)
+            clauses += Coverage(len(ids & touched.get(str(version_spec.operator), Exercise()).clauses), len(ids))
     return Coverages(versions, types, attributes, clauses)
 
 
 def gaps(spec: Spec, touched: Mapping[str, Exercise]) -> Iterator[str]:
     """Yield the parts of a spec that no case exercises."""
-    for one in spec.versions.values():
-        name = str(one.operator)
+    for version_spec in spec.versions.values():
+        name = str(version_spec.operator)
         did = touched.get(name, Exercise())
-        for letter, allowed in one.signature.types.items():
+        for letter, allowed in version_spec.signature.types.items():
             yield from (f"{name}: no case with {letter} = {t}" for t in allowed if (letter, t) not in did.types)
-        for attribute in one.signature.attributes:
+        for attribute in version_spec.signature.attributes:
             if attribute.name not in did.attributes:
                 yield f"{name}: no case sets {attribute.name} to another value than its default"
-        for id_ in sorted(_judged_clauses(one) - did.clauses):
+        for id_ in sorted(_judged_clauses(version_spec) - did.clauses):
             yield f"{name}: no case tests clause {id_}"
 
 
-def _judged_clauses(one: VersionSpec) -> set[str]:
-    return {id_ for id_, clause in one.clauses.items() if clause.status != "withdrawn"}
+def _judged_clauses(version_spec: VersionSpec) -> set[str]:
+    return {id_ for id_, clause in version_spec.clauses.items() if clause.status != "withdrawn"}
 
 
 if TYPE_CHECKING:
@@ -244,11 +244,11 @@ def onnx_signatures(domain: str = "") -> Mapping[str, Mapping[int, Signature]]:
     """Return the signatures of all versions of all operators of a domain, by name and ascending version."""
     import onnx.defs  # noqa: PLC0415 - costs 190 ms
 
-    found: dict[str, dict[int, Signature]] = {}
+    by_name: dict[str, dict[int, Signature]] = {}
     for schema in onnx.defs.get_all_schemas_with_history():
         if schema.domain == domain:
-            found.setdefault(schema.name, {})[schema.since_version] = _signature(schema)
-    return {name: dict(sorted(found[name].items())) for name in sorted(found)}
+            by_name.setdefault(schema.name, {})[schema.since_version] = _signature(schema)
+    return {name: dict(sorted(by_name[name].items())) for name in sorted(by_name)}
 
 
 def onnx_version() -> str:
@@ -318,10 +318,10 @@ def _port(port: OpSchema.FormalParameter) -> Port:
 
 def _type(text: str) -> str:
     """Return ONNX's `seq(tensor(float))` as `seq(float32)`; a type letter unchanged."""
-    found = _TENSOR.sub(
+    text_ = _TENSOR.sub(
         lambda m: _RENAMED.get(m[1], m[1]), text.replace("sparse_tensor(", "sparse(").replace(", ", ",")
     )
-    return re.sub(r"\b(float|double)\b", lambda m: _RENAMED[m[1]], found)
+    return re.sub(r"\b(float|double)\b", lambda m: _RENAMED[m[1]], text_)
 
 
 _Schemas: TypeAlias = Mapping[str, Mapping[int, Signature]]
@@ -362,14 +362,14 @@ def _findings(spec: Spec, schemas: Mapping[str, _Schemas]) -> Findings:
         for v, version in spec.versions.items()
         if isinstance(v, int) and (v > newest or _release(version.amended) > _release(onnx_version()))
     ]
-    found, both = versions_held(spec, f"onnx {onnx_version()}", schemas[spec.domain], newer)
-    compared = _Comparison(spec)
+    findings, both = versions_held(spec, f"onnx {onnx_version()}", schemas[spec.domain], newer)
+    compared = _SchemaComparison(spec)
     for version in both:
         compared.compare(version, spec.versions[version].signature, schemas[spec.domain][spec.name][int(version)])
-    return found + Findings(tuple(compared.differences.errors()))
+    return findings + Findings(tuple(compared.differences.errors()))
 
 
-class _Comparison:
+class _SchemaComparison:
     """Compares the signatures of a spec with the schemas'."""
 
     def __init__(self, spec: Spec) -> None:
@@ -410,8 +410,8 @@ class _Comparison:
                 self.differences.add(version, f"type letter {letter} {words}", "types", letter)
             elif set(a) != set(b):
                 parts = [("only here", set(a) - set(b)), ("only in the schema", set(b) - set(a))]
-                told = "; ".join(f"{what}: {', '.join(sorted(types))}" for what, types in parts if types)
-                self.differences.add(version, f"types of {letter}: {told}", "types", letter)
+                differing = "; ".join(f"{what}: {', '.join(sorted(types))}" for what, types in parts if types)
+                self.differences.add(version, f"types of {letter}: {differing}", "types", letter)
 
 
 def _release(text: str | None) -> tuple[int, ...]:

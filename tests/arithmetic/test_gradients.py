@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from recorded import readings
 
 from opconform.cases.errors import OpconformError
-from opconform.generators.primitives.errors import precise
 from opconform.generators.arithmetic.gradients import gradients
 from opconform.generators.arithmetic.graph import exact
 from opconform.generators.arithmetic.tape import Call, Facts, Port, record
 from opconform.generators.families import activation
+from opconform.generators.primitives.errors import precise
 
 _SILENCES = {
     "zero-times-infinite": ("not-a-number", "zero"),

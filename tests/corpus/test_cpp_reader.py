@@ -231,7 +231,7 @@ def test_its_verdicts_are_ours_on_answers_of_every_kind(built: Path, of_all_kind
 def _verdict(expectation: Expectation, outputs: Sequence[Array] | None) -> str:
     if outputs is not None:
         return str(judge_answer(expectation, outputs).outcome)
-    outcome = judge_refusal(expectation, Refusal("no", False, "other"), mended_ran=True).outcome
+    outcome = judge_refusal(expectation, Refusal("no", False, "other"), variant_ran=True).outcome
     return "refused" if outcome is Outcome.ERROR else str(outcome)
 
 

@@ -106,7 +106,7 @@ def test_every_case_of_the_suite_survives_its_descriptor_and_its_tensors(suite: 
         told = read_json(compact_json(described(one)), "case.json")
         packed, digests = read_npz(write_npz(tensors(one)), "case.npz"), (case.digest, case.expectation.digest)
         back = case_from(told, packed, digests, "case.json")  # holds it against both
-        assert (back.program, back.clauses, back.mended) == (case.program, case.clauses, case.mended)
+        assert (back.program, back.clauses, back.valid_variant) == (case.program, case.clauses, case.valid_variant)
         assert back.expectation.silences == case.expectation.silences
         if number % 10 == 0:
             validator.validate(told)

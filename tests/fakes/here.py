@@ -71,7 +71,7 @@ class HostsHere:
     def ask(self, requests: Sequence[Request]) -> range:
         places = range(len(self._replies), len(self._replies) + len(requests))
         for place, request in zip(places, requests, strict=True):
-            self._replies[place] = read_answer(self._record(replace(request, place=place)))
+            self._replies[place] = read_answer(self._record(replace(request, number=place)))
         return places
 
     def reply(self, place: int) -> Reply:

@@ -31,10 +31,10 @@ def judge_answer(
 
 
 def judge_refusal(
-    expectation: Expectation, refusal: Refusal, *, mended_ran: bool, required: Mapping[str, str] = NONE_REQUIRED
+    expectation: Expectation, refusal: Refusal, *, variant_ran: bool, required: Mapping[str, str] = NONE_REQUIRED
 ) -> Verdict:
     """Return the verdict on a refusal."""
-    return judge(batch_of(expectation), Answers.of([refusal]), required, mended_ran=mended_ran)[0]
+    return judge(batch_of(expectation), Answers.of([refusal]), required, variant_ran=variant_ran)[0]
 
 
 def accuracy_of(expectation: Expectation, outputs: Sequence[Array]) -> Accuracy | None:

@@ -45,7 +45,7 @@ class Fact:
     clauses: tuple[str, ...]
     silences: dict[str, tuple[str, ...]]
     invalid: bool
-    mended: str | None
+    valid_variant: str | None
 
     @property
     def operator(self) -> str:
@@ -62,7 +62,7 @@ def suite() -> tuple[Fact, ...]:
             case.clauses,
             case.expectation.silences,
             case.expectation.invalid,
-            case.mended,
+            case.valid_variant,
         )
         for case in cases_of(SOURCE, ids)
     )
@@ -110,16 +110,16 @@ def test_invalid_inputs_of_every_kind_are_there_with_a_valid_sibling(name: str) 
     wanted |= {"type-bfloat16"} if version < 13 and standard == "onnx" else set()
     assert kinds >= wanted
     for fact in invalid:
-        assert fact.mended is not None
-        sibling = SOURCE.case(fact.mended)
+        assert fact.valid_variant is not None
+        sibling = SOURCE.case(fact.valid_variant)
         assert not sibling.expectation.invalid
-        assert sibling.mended is None
-        assert parse_id(fact.mended).operator == name
-        assert fact.mended != fact.id
+        assert sibling.valid_variant is None
+        assert parse_id(fact.valid_variant).operator == name
+        assert fact.valid_variant != fact.id
 
 
 def test_only_invalid_cases_have_a_sibling() -> None:
-    assert all((fact.mended is not None) == fact.invalid for fact in suite())
+    assert all((fact.valid_variant is not None) == fact.invalid for fact in suite())
 
 
 def test_equal_content_is_one_case() -> None:

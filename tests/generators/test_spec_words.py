@@ -228,7 +228,13 @@ def made(tmp_path_factory):
             versions = source.library.spec(operator).versions
             ids = list(planned(source.library, Selection((f"{operator}-*",))))
             cases = {
-                case.id: (case.digest, case.expectation_digest, case.clauses, case.mended, case.expectation.silences)
+                case.id: (
+                    case.digest,
+                    case.expectation_digest,
+                    case.clauses,
+                    case.valid_variant,
+                    case.expectation.silences,
+                )
                 for case in cases_of(source, ids)
             }
         except OpconformError as error:

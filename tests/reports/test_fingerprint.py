@@ -26,7 +26,7 @@ from opconform.generators.source import GeneratedCases
 from opconform.reports.arithmetic import (
     DIFFERS,
     Fingerprints,
-    Place,
+    ProbeSite,
     Widths,
     evidence_on,
     format_told,
@@ -66,7 +66,7 @@ def printed_by(runner: Computes, operator: str, type_: str) -> Fingerprints:
 
 def told(runner: Computes, operator: str, type_: str) -> dict[str, str]:
     traits = printed_by(runner, operator, type_).traits()
-    return {t.subject.removeprefix("probe-"): t.told for t in traits if t.subject.startswith("probe-")}
+    return {t.subject.removeprefix("probe-"): t.behaviour for t in traits if t.subject.startswith("probe-")}
 
 
 OPERATORS = ["onnx/ReduceMean-13", "onnx/Mean-13"]
@@ -189,7 +189,7 @@ def test_what_is_the_same_everywhere_is_told_once_and_what_differs_with_where() 
         for type_ in ("int32", "int64"):
             name = case(f"onnx/ReduceMean-{version}", type_, "halves")
             found.add(result(case=name, behaviour={"integer-rounding": [option], "empty-set": ["any"]}), None)
-    alike = {(a.subject, a.told): a for a in rolled_up(found.traits("alpha"))}
+    alike = {(a.subject, a.behaviour): a for a in rolled_up(found.traits("alpha"))}
     assert alike["empty-set", "any"].operator_versions == ("onnx/ReduceMean-13", "onnx/ReduceMean-18")
     assert alike["empty-set", "any"].types == ("int32", "int64")
     floor = alike["integer-rounding", "floor"]
@@ -204,7 +204,10 @@ def test_a_case_that_leaves_out_the_option_of_the_others_is_told() -> None:
     for name, options in (("f0", ["truncate"]), ("f1", ["nearest-even", "nearest-away"])):
         found.add(result(case=case(types="int64", fill=name), behaviour={"integer-rounding": options}), None)
     (trait,) = found.traits()
-    assert (trait.told, trait.cases[0]) == ("nearest-even|nearest-away or truncate", case(types="int64", fill="f1"))
+    assert (trait.behaviour, trait.cases[0]) == (
+        "nearest-even|nearest-away or truncate",
+        case(types="int64", fill="f1"),
+    )
 
 
 def test_refusals_of_invalid_inputs_are_no_trait() -> None:
@@ -287,4 +290,4 @@ def test_places_are_those_of_one_backend() -> None:
     found = Fingerprints()
     for backend in ("alpha", "beta"):
         found.add(result(backend=backend, behaviour={"flush": ["none"]}), None)
-    assert list(found.places("beta")) == [Place("beta", "onnx/ReduceMean-13", "float32")]
+    assert list(found.places("beta")) == [ProbeSite("beta", "onnx/ReduceMean-13", "float32")]

@@ -271,7 +271,7 @@ def test_one_run_has_a_column_a_release_and_a_release_is_installed_once(index, t
     backend_spec("onnxruntime==90.1")
     assert "making" not in capfd.readouterr().err
     assert kept_environments() == [("onnxruntime", "90.1"), ("onnxruntime", "90.2")]
-    listed = {one.name: one for one in known_backends() if one.found == "environment"}
+    listed = {one.name: one for one in known_backends() if one.origin == "environment"}
     assert list(listed) == ["onnxruntime==90.1", "onnxruntime==90.2"]
     assert releases("onnxruntime") == ["90.1", "90.2"]
 

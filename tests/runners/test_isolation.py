@@ -20,7 +20,7 @@ from opconform.generators.source import GeneratedCases
 from opconform.runners.execution import running
 from opconform.runners.execution.execute import ABOUT, Assignment, Isolation
 from opconform.runners.execution.host import About, HostFactory
-from opconform.runners.execution.running import Death, Judged, run_cases, told
+from opconform.runners.execution.running import Death, Judged, events_of, run_cases
 from opconform.runners.judging.accuracy import attach_accuracy
 from opconform.runners.judging.kept import KeepOutputs
 from opconform.runners.pool import Limits, WorkerStartError
@@ -322,18 +322,18 @@ def record(**changes: object) -> bytes:
     ],
 )
 def test_a_record_is_accepted_only_for_what_was_asked(forged: bytes) -> None:
-    (one,) = told((SINGLE, forged), RIGHT)
+    (one,) = events_of((SINGLE, forged), RIGHT)
     assert isinstance(one, Judged)
     assert (one.result.case, one.result.backend, one.result.outcome) == (SINGLE, "mine", "runner-error")
     assert "its record does not match the request" in (one.result.detail or "")
-    (right,) = told((SINGLE, record()), RIGHT)
+    (right,) = events_of((SINGLE, record()), RIGHT)
     assert isinstance(right, Judged)
     assert right.result.outcome == "pass"
 
 
 @pytest.mark.parametrize("forged", [b"", b"{", b'{"type": "about"}', record(), b"\xff"])
 def test_what_is_no_description_is_told_as_unknown(forged: bytes) -> None:
-    (about,) = told((ABOUT, forged), RIGHT)
+    (about,) = events_of((ABOUT, forged), RIGHT)
     assert isinstance(about, About)
     assert about.version.startswith("unknown (its record does not match the request")
 

@@ -303,22 +303,22 @@ def test_a_requirement_against_what_only_a_declaration_admits_is_told() -> None:
 
 
 def test_a_valid_program_refused_is_an_error_unless_it_says_not_implemented() -> None:
-    error = judge_refusal(NEAR_TWO, ERROR, mended_ran=True)
+    error = judge_refusal(NEAR_TWO, ERROR, variant_ran=True)
     assert (error.outcome, error.reason, error.detail) == (Outcome.ERROR, "invalid", ERROR.words)
-    plain = judge_refusal(NEAR_TWO, PLAIN, mended_ran=True)
+    plain = judge_refusal(NEAR_TWO, PLAIN, variant_ran=True)
     assert (plain.outcome, plain.reason, plain.detail) == (Outcome.UNSUPPORTED, "type", PLAIN.words)
 
 
 def test_a_refusal_where_a_silence_admits_it_passes() -> None:
-    verdict = judge_refusal(REFUSABLE, ERROR, mended_ran=True)
+    verdict = judge_refusal(REFUSABLE, ERROR, variant_ran=True)
     assert (verdict.outcome, verdict.behaviour, verdict.level) == (Outcome.PASS, {"empty": ["rejected"]}, "strict")
     assert verdict.detail == ERROR.words
-    assert judge_refusal(REFUSABLE, PLAIN, mended_ran=True).outcome is Outcome.UNSUPPORTED
+    assert judge_refusal(REFUSABLE, PLAIN, variant_ran=True).outcome is Outcome.UNSUPPORTED
 
 
 def test_a_refusal_is_judged_by_what_is_required() -> None:
-    assert judge_refusal(REFUSABLE, ERROR, mended_ran=True, required={"empty": "rejected"}).outcome is Outcome.PASS
-    verdict = judge_refusal(REFUSABLE, ERROR, mended_ran=True, required={"empty": "identity"})
+    assert judge_refusal(REFUSABLE, ERROR, variant_ran=True, required={"empty": "rejected"}).outcome is Outcome.PASS
+    verdict = judge_refusal(REFUSABLE, ERROR, variant_ran=True, required={"empty": "identity"})
     assert verdict.outcome is Outcome.WRONG_VALUE
     assert verdict.detail is not None
     assert verdict.detail.endswith("required: empty=identity; the answer is admitted as empty=rejected")
@@ -330,7 +330,7 @@ def test_where_anything_is_admitted_answers_and_refusals_pass() -> None:
         option(kind="rejected", labels={"range": "rejected"}), option(kind="anything", labels={"range": "anything"})
     )
     assert judge_answer(expectation, [FLOAT([[[7]]])]).behaviour == {"range": ["anything"]}
-    assert judge_refusal(expectation, ERROR, mended_ran=True).behaviour == {"range": ["rejected", "anything"]}
+    assert judge_refusal(expectation, ERROR, variant_ran=True).behaviour == {"range": ["rejected", "anything"]}
     assert outcome(expectation, [7.0], range="rejected") is Outcome.WRONG_VALUE
     assert outcome(expectation, np.float64([7.0])) is Outcome.WRONG_DTYPE
 
@@ -352,20 +352,20 @@ def test_an_answer_to_an_invalid_input_is_accepted_invalid() -> None:
 
 @pytest.mark.parametrize("refusal", [PLAIN, ERROR])
 def test_a_refusal_of_an_invalid_input_counts_if_its_valid_sibling_ran(refusal: Refusal) -> None:
-    refused = judge_refusal(INVALID, refusal, mended_ran=True)
+    refused = judge_refusal(INVALID, refusal, variant_ran=True)
     assert (refused.outcome, refused.behaviour, refused.level) == (Outcome.PASS, {"invalid": ["rejected"]}, "strict")
-    alone = judge_refusal(INVALID, refusal, mended_ran=False)
+    alone = judge_refusal(INVALID, refusal, variant_ran=False)
     assert (alone.outcome, alone.behaviour) == (Outcome.UNSUPPORTED, {"invalid": []})
     assert alone.detail is not None
     assert "so was the valid case" in alone.detail
 
 
 def test_a_refusal_fails_where_an_answer_to_invalid_inputs_is_required() -> None:
-    verdict = judge_refusal(INVALID, ERROR, mended_ran=True, required={"invalid": "answered"})
+    verdict = judge_refusal(INVALID, ERROR, variant_ran=True, required={"invalid": "answered"})
     assert verdict.outcome is Outcome.WRONG_VALUE
     assert verdict.detail is not None
     assert verdict.detail.endswith("required: invalid=answered; the answer is admitted as invalid=rejected")
-    assert judge_refusal(INVALID, ERROR, mended_ran=True, required={"invalid": "rejected"}).outcome is Outcome.PASS
+    assert judge_refusal(INVALID, ERROR, variant_ran=True, required={"invalid": "rejected"}).outcome is Outcome.PASS
 
 
 # Judging changes nothing

@@ -126,12 +126,12 @@ def test_openvino_tells_versions_by_its_operation_sets(tmp_path: Path) -> None:
     assert newest is not None
     assert max(version for of_name in versions.values() for version in of_name) <= newest
     assert sum(map(len, versions.values())) >= 241 if newest >= 16 else newest >= 13
-    died = {key for key, told in reading.told.items() if isinstance(told, str)}
-    made = {key for key, told in reading.told.items() if isinstance(told, LibrarySchema) and told.inputs}
-    assert len(made) > 0.75 * len(reading.told)
-    assert len(died) < 0.05 * len(reading.told)  # a node without inputs may end the process that looks at it
+    died = {key for key, told in reading.schemas.items() if isinstance(told, str)}
+    made = {key for key, told in reading.schemas.items() if isinstance(told, LibrarySchema) and told.inputs}
+    assert len(made) > 0.75 * len(reading.schemas)
+    assert len(died) < 0.05 * len(reading.schemas)  # a node without inputs may end the process that looks at it
     assert not died & {("ReduceMean", 1), ("Add", 1)}
-    assert reading.told["Convert", 1].attributes == {
+    assert reading.schemas["Convert", 1].attributes == {
         "destination_type": LibraryAttribute(frozenset(["string"]), "dynamic")
     }
 
@@ -147,10 +147,10 @@ versions:
 clauses: {rule: words}
 """
     without = read("openvino", library_of(tmp_path / "without", "openvino", {}))
-    assert without.told["Split", 1].inputs == frozenset()
+    assert without.schemas["Split", 1].inputs == frozenset()
     given = read("openvino", library_of(tmp_path / "with", "openvino", {"Split": split}))
-    assert 2 in given.told["Split", 1].inputs
-    assert given.told["Split", 1].outputs == {1}
+    assert 2 in given.schemas["Split", 1].inputs
+    assert given.schemas["Split", 1].outputs == {1}
 
 
 @pytest.mark.skipif(not INSTALLED["onednn"], reason="oneDNN is not installed")
@@ -165,10 +165,12 @@ clauses: {rule: words}
 """
     library = library_of(tmp_path, "onednn", {"StaticTranspose": transpose})
     reading = read("onednn", library)
-    assert reading.told["Add", "any"].inputs == {2}
-    assert reading.told["SoftMax", "any"].attributes == {"axis": LibraryAttribute(frozenset(["s64"]), required=False)}
+    assert reading.schemas["Add", "any"].inputs == {2}
+    assert reading.schemas["SoftMax", "any"].attributes == {
+        "axis": LibraryAttribute(frozenset(["s64"]), required=False)
+    }
     order = LibraryAttribute(frozenset(["s64s"]), required=True)
-    assert reading.told["StaticTranspose", "any"].attributes == {"order": order}
+    assert reading.schemas["StaticTranspose", "any"].attributes == {"order": order}
     assert audit(library, "onednn", reading=reading).differences == ()
 
 
@@ -177,9 +179,9 @@ clauses: {rule: words}
 
 def test_an_operator_that_a_library_dies_of_costs_only_itself(tmp_path: Path) -> None:
     reading = read_library("openvino", [], f"{FAKES}:Faulty")
-    assert reading.told["Fine", 1] == LibrarySchema({})
-    assert reading.told["ReduceMean", 1] == "its process ended (signal SIGSEGV); last it wrote:\nabout to fall"
-    assert reading.told["Raises", 1] == "it failed: ValueError: no such thing"
+    assert reading.schemas["Fine", 1] == LibrarySchema({})
+    assert reading.schemas["ReduceMean", 1] == "its process ended (signal SIGSEGV); last it wrote:\nabout to fall"
+    assert reading.schemas["Raises", 1] == "it failed: ValueError: no such thing"
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from opconform.cases.results import Outcome, Result
 from opconform.cli import main
 from opconform.reports.history.changes import ChangeKind
-from opconform.reports.history.compare import Comparison, compared, opened
+from opconform.reports.history.compare import RunComparison, compared, opened
 from opconform.reports.history.database import add
 from opconform.reports.tally import Tally
 
@@ -35,7 +35,7 @@ def call(*arguments: object) -> Done:
     return done
 
 
-def compare(old: object, new: object) -> Comparison:
+def compare(old: object, new: object) -> RunComparison:
     with opened(str(old)) as one, opened(str(new)) as other:
         return compared(one, other)
 

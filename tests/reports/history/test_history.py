@@ -346,7 +346,7 @@ def test_a_crash_in_the_middle_of_add_leaves_what_was_there(tmp_path: Path, deat
     assert remembered(db, 1, "alpha") == put_in([result(case=UNIFORM)])
     with reading(db) as history:
         assert [turn.run for turn in turns(history)] == [1]
-        assert history.one("SELECT count(*) FROM cases") == 1
+        assert history.value("SELECT count(*) FROM cases") == 1
     assert add(db, [folder]) == ["alpha 1.0: 2 results added as run 2, 2 cases changed"]
 
 
