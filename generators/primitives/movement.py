@@ -58,7 +58,7 @@ class Movement(Primitive):
                 np.full(x.v.shape, np.nan) if e.instead is None else e.instead for e, x in zip(es[:n], xs, strict=False)
             ]
             known = cls.exact(*(1.0 - np.isnan(some) for some in lossy), *places, **p) > 0
-            found = cls.exact(*map(np.nan_to_num, lossy), *places, **p)
+            found = cls.exact(*(np.where(np.isnan(some), 0.0, some) for some in lossy), *places, **p)
             return Error(error, flags, instead=np.where(known, found, np.nan))
         return Error(error, flags)
 
