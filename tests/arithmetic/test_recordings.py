@@ -142,6 +142,17 @@ def test_of_two_forms_one_of_which_is_not_a_number_either_is_admitted() -> None:
         assert admitted(found, [np.array([answer], np.float32)]).all() == right, answer
 
 
+def test_an_infinity_that_one_of_two_forms_gives_stays_one_when_elements_are_chosen() -> None:
+    a, b = np.array([[np.nan, 1.0]], np.float32), np.array([[np.inf, 2.0]], np.float32)
+
+    def reference(_: Call, x: Value, y: Value) -> Value:
+        return x.maximum(y).either(x.maximum(y, nan="ignore")).take(np.array([1, 0]), 0)
+
+    expected = recorded(reference, [a, b], ["float32"]).expectation([a, b]).case(0)
+    for answer, right in (([2.0, np.nan], True), ([2.0, np.inf], True), ([2.0, np.finfo(np.float32).max], False)):
+        assert admitted(expected, [np.array([answer], np.float32)]).all() == right, answer
+
+
 def test_what_is_computed_of_one_of_two_forms_is_free_where_one_is_not_a_number() -> None:
     a, b = np.array([[np.nan, 1.0]], np.float32), np.array([[1.0, 2.0]], np.float32)
     recording = recorded(lambda c, x, y: x.maximum(y).either(x.maximum(y, nan="ignore")) * 3.0, [a, b], ["float32"])
