@@ -384,7 +384,7 @@ def tested(source: GeneratedCases, name: str, ids: Sequence[str]) -> VersionMatr
         tuple(f for f in fates if f.status != "killed" and f.kind != "trigger"),
         len(variants),
         tuple(fate for variant in variants for fate in _blamed(variant, every)),
-        len(levels) - len(free),
+        dict(Counter(level.partition("=")[0] for level in levels if level not in free)),
         {level: why for level, why in levels.items() if why and level not in free},
         tuple(case for case in ids if case in smoke),
         blindness(bench.batch.expectation for bench in every),

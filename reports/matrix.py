@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -22,7 +22,7 @@ from .text import counted, printable
 
 Status: TypeAlias = Literal["killed", "admitted", "unseen", "unmet", "same", "blamed"]
 STATUSES: tuple[Status, ...] = ("admitted", "unseen", "unmet")
-FORMAT = 4
+FORMAT = 5
 NO_CASE = "no case"
 
 
@@ -52,10 +52,10 @@ class VersionMatrix:
 
     `digest` covers the cases, `code` the code that makes the mutants. `tried` has for each kind of mutant the number
     made and killed; `survivors` and `blamed` are the suite's faults; `hidden` are the triggers under which not every
-    effect shows, with the reason, and `triggers` the number of triggers without those that a clause excludes, which
-    `excluded` lists with the clause. `smoke` is a small set of cases that kills everything that is killed. `blind`: by
-    type, the number of output elements, and of those that the bounds leave open. `tight`: by floating-point type, the
-    median and the widest bound, in ulp.
+    effect shows, with the reason, and `triggers` the number of triggers of each group, such as `rank`, without those
+    that a clause excludes, which `excluded` lists with the clause. `smoke` is a small set of cases that kills
+    everything that is killed. `blind`: by type, the number of output elements, and of those that the bounds leave open.
+    `tight`: by floating-point type, the median and the widest bound, in ulp.
     """
 
     version: str
@@ -65,7 +65,7 @@ class VersionMatrix:
     survivors: tuple[Fate, ...]
     variants: int
     blamed: tuple[Fate, ...]
-    triggers: int
+    triggers: Mapping[str, int]
     hidden: Mapping[str, str]
     smoke: tuple[str, ...]
     blind: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -244,7 +244,8 @@ def _figures(matrix: Matrix) -> Iterator[tuple[str, ...]]:
     for version, tested in matrix.tested.items():
         killed = sum(killed for kind, (_, killed) in tested.tried.items() if kind != "trigger")
         surviving = [len(tested.surviving(status)) for status in STATUSES]
-        exposed = f"{tested.triggers - len(tested.hidden)} of {tested.triggers}"
+        every = sum(tested.triggers.values())
+        exposed = f"{every - len(tested.hidden)} of {every}"
         numbers = [tested.cases, tested.mutants, killed, *surviving]
         after = [tested.variants, len(tested.blamed), len(tested.smoke)]
         yield version, *(f"{n:,}" for n in numbers), exposed, *(f"{n:,}" for n in after)
@@ -408,6 +409,7 @@ def _page(matrix: Matrix) -> Iterator[str]:
     head = ("operator", *(_HEADINGS[column] for column in _OF_OPERATORS))
     rows = ((name, list(_sums(of))) for name, of in operators.items())
     yield from _table(head, ((name, *(cells[column] for column in _OF_OPERATORS)) for name, cells in rows))
+    yield from _triggers(matrix, operators)
 
 
 _HEADINGS = (
@@ -430,8 +432,7 @@ def _sums(versions: Sequence[VersionMatrix]) -> Iterator[str]:
     ]
     numbers += [sum(len(tested.surviving(status)) for tested in versions) for status in STATUSES]
     yield from (f"{number:,}" for number in numbers)
-    triggers = sum(tested.triggers for tested in versions)
-    yield f"{triggers - sum(len(tested.hidden) for tested in versions):,}/{triggers:,}"
+    yield _exposed(versions, lambda _: True)
     yield from (
         f"{sum(column):,}"
         for column in zip(*((tested.variants, len(tested.blamed)) for tested in versions), strict=True)
@@ -439,6 +440,46 @@ def _sums(versions: Sequence[VersionMatrix]) -> Iterator[str]:
     blind_counts = [elements for tested in versions for elements in tested.blind.values()]
     count, blind = (sum(numbers) for numbers in zip(*blind_counts, strict=True)) if blind_counts else (0, 0)
     yield _percent(blind / count).replace(" ", "") if blind else "0"
+
+
+TRIGGER_CLASSES = {
+    "extents": ("rank", "extent", "elements", "batch", "channels", "middle", "last", "equal"),
+    "axes": ("axes", "reduced", "outer", "inner"),
+    "broadcasts": ("broadcast", "scalar"),
+    "types": ("type", "nothing", "last-opset"),
+    "delivery": ("from", "others", "inputs", "twice"),
+    "options": ("options", "triple"),
+    "lists": ("entries", "equation"),
+    "numbers": ("number", "whole"),
+    "positions": ("place", "input-place"),
+    "runs": ("run", "opset"),
+}
+"""The groups of triggers in each column of the page's table."""
+
+
+def _exposed(versions: Sequence[VersionMatrix], wanted: Callable[[str], bool]) -> str:
+    """Return `exposed/all` of the triggers whose group is wanted; empty if there are none."""
+    every = sum(count for tested in versions for group, count in tested.triggers.items() if wanted(group))
+    hidden = sum(wanted(level.partition("=")[0]) for tested in versions for level in tested.hidden)
+    return f"{every - hidden:,}/{every:,}" if every else ""
+
+
+def _triggers(matrix: Matrix, operators: Mapping[str, Sequence[VersionMatrix]]) -> Iterator[str]:
+    """Yield the section with how many triggers of each class are exposed, for each operator."""
+    yield ""
+    yield "## Triggers"
+    yield ""
+    yield "How many triggers of each class are exposed, of how many. The classes hold these groups, which"
+    yield "[Test the suite](../testing-the-suite.md#triggers) describes:"
+    yield ""
+    yield from (f"- {name}: {', '.join(f'`{group}`' for group in groups)}" for name, groups in TRIGGER_CLASSES.items())
+    yield ""
+    every = [("all", list(matrix.tested.values())), *operators.items()]
+    yield from _table(("operator", *TRIGGER_CLASSES), (_by_class(name, of) for name, of in every))
+
+
+def _by_class(name: str, versions: Sequence[VersionMatrix]) -> tuple[str, ...]:
+    return name, *(_exposed(versions, groups.__contains__) for groups in TRIGGER_CLASSES.values())
 
 
 def _admitting(operators: Mapping[str, Sequence[VersionMatrix]]) -> Iterator[tuple[str, str, str]]:

@@ -12,7 +12,15 @@ from click.testing import CliRunner, Result
 from opconform.cases.errors import OpconformError
 from opconform.cli import main
 from opconform.generators.selection import suite_cases
-from opconform.reports.matrix import Fate, Matrix, VersionMatrix, matrix_html, matrix_markdown, read_record
+from opconform.reports.matrix import (
+    TRIGGER_CLASSES,
+    Fate,
+    Matrix,
+    VersionMatrix,
+    matrix_html,
+    matrix_markdown,
+    read_record,
+)
 
 ONE = VersionMatrix(
     "onnx/Tried-1",
@@ -25,7 +33,7 @@ ONE = VersionMatrix(
     ),
     3,
     (),
-    9,
+    {"rank": 6, "type": 3},
     {"rank=6": "no case", "rank=5": "no case", "type=int8": "zeros"},
     ("onnx/Tried-1/float32/3/-/ramp",),
     {"float16": (200, 30), "float32": (1000, 1), "int8": (10, 0)},
@@ -55,7 +63,7 @@ def test_a_version_of_another_smoke_suite_is_not_known(tmp_path: Path) -> None:
     assert not read_record(file, {}).tested
 
 
-@pytest.mark.parametrize("text", ["", "{}\n", "no json\n", '{"format": 9, "texts": {}}\n', '{"format": 4}\n{}\n'])
+@pytest.mark.parametrize("text", ["", "{}\n", "no json\n", '{"format": 9, "texts": {}}\n', '{"format": 5}\n{}\n'])
 def test_what_is_no_record_is_told_with_its_name(tmp_path: Path, text: str) -> None:
     file = tmp_path / "record"
     file.write_text(text)
@@ -65,7 +73,7 @@ def test_what_is_no_record_is_told_with_its_name(tmp_path: Path, text: str) -> N
 
 def test_a_record_in_an_older_format_says_nothing(tmp_path: Path) -> None:
     file = tmp_path / "record"
-    file.write_text('{"format": 3}\n{}\n')
+    file.write_text('{"format": 4}\n{}\n')
     assert not read_record(file, {}).tested
 
 
@@ -81,8 +89,18 @@ def test_the_page_of_the_docs_has_a_line_an_operator_and_what_admits_survivors()
     assert "| onnx/Tried | 24 | 18 | 14 | 1 | 12/18 | 3% |" in page
     assert "| all | 2 | 24 | 18 | 14 | 1 | 2 | 0 | 12/18 | 6 | 1 | 3% |" in page
     assert "| bound | 1 | 1 |" in page
+    columns = next(line for line in page if line.startswith("| operator | extents")).split(" | ")
+    cells = next(line for line in page[page.index("## Triggers") :] if line.startswith("| onnx/Tried ")).split(" | ")
+    assert dict(zip(columns, cells, strict=True))["types"] == "4/6"
     assert any(line.startswith("- `reverse` on onnx/Tried-1: wrong-value on `a<b>`") for line in page)
     assert "None." in matrix_markdown(Matrix({ONE.version: ONE}))
+
+
+def test_every_group_of_triggers_has_a_column_on_the_page() -> None:
+    record = (Path(__file__).parents[2] / "docs" / "kill-matrix.jsonl").read_text("utf-8").splitlines()
+    groups = {group for line in map(json.loads, record) for group in line.get("triggers", ())}
+    columns = [group for groups in TRIGGER_CLASSES.values() for group in groups]
+    assert sorted(columns) == sorted(groups)
 
 
 def test_the_page_counts_a_survivor_under_each_silence_that_admits_it_and_ranks_widths() -> None:
