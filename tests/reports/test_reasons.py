@@ -21,7 +21,9 @@ LEFT = (
     Fate("zeros", "answer", "", "unmet"),
     Fate("ones", "answer", "", "admitted", why="bound"),
 )
-ONE = VersionMatrix("onnx/Tried-1", "", 1, {}, LEFT, 0, (), {"rank": 2}, {"rank=6": NO_CASE, "rank=5": "zeros (bound)"}, ())
+ONE = VersionMatrix(
+    "onnx/Tried-1", "", 1, {}, LEFT, 0, (), {"rank": 2}, {"rank=6": NO_CASE, "rank=5": "zeros (bound)"}, ()
+)
 MATRIX = Matrix({ONE.version: ONE})
 WRITTEN = Reasons({"onnx/Else-* onnx/Tried-*": {"axis-*": "there is one axis", "rank=[567]": "four are enough"}})
 
