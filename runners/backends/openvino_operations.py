@@ -82,7 +82,7 @@ class OpenVinoOperations:
         signature = question.signature
         layout = layout_of(signature, tuple(ELEMENT_TYPES), _USUAL) if signature else _UNNAMED
         for values in _required(signature):
-            make = partial(self._make, factory, question.name, values)
+            make = partial(self._make, factory, question.name, values, layout.least_inputs)
             found = taken(layout, make, optional=signature is not None)
             if found:
                 return LibrarySchema(attributes, found.inputs, found.outputs, len(layout.inputs), found.types)
@@ -93,10 +93,13 @@ class OpenVinoOperations:
         factory: Any,
         name: str,
         values: Mapping[str, object],
+        least_inputs: int,
         inputs: Sequence[TypeOrAny],
         _outputs: Sequence[TypeOrAny],
         /,
     ) -> int | None:
+        if least_inputs and not inputs:
+            return None  # a MaxPool-1 with attributes and no input at all ends the process
         nodes = [self._parameter(t) for t in inputs]
         try:
             node = factory.create(name, [node.output(0) for node in nodes], values)
