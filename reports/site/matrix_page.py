@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -106,7 +107,7 @@ def write_matrix(site: SiteWriter, gathered: Gathered, known: Knowledge) -> None
         types=sorted(types),
         outcomes=[*([FAILED] if any(f.failed for f in _all(cells)) else []), *outcomes],
         rows=len(cells),
-        widths=_widths(list(cells)),
+        widths=_widths(list(cells), backends),
     )
     site.asset("matrix.js")
     site.script("data/matrix.js", "opconform.takeMatrix", _by_type(cells, backends))
@@ -142,10 +143,14 @@ def _marks(by_backend: Mapping[str, Figures], backends: Sequence[str]) -> list[M
     return [mark_of(by_backend[b]) if b in by_backend else None for b in backends]
 
 
-def _widths(names: Sequence[str]) -> Mapping[str, float]:
-    """Return the minimum widths of the columns in rem, set before the table is drawn, so that it does not move."""
+def _widths(names: Sequence[str], backends: Sequence[str]) -> Mapping[str, float]:
+    """Return the minimum widths of the columns in rem, set before the table is drawn, so that it does not move.
+
+    A backend's name breaks after a hyphen, and not within a word of up to 15 letters.
+    """
     longest = max((len(split_version(name)[0].partition("/")[2]) for name in names), default=0)
-    return {"first": round(min(5.5 + 0.5 * longest, 14), 1), "each": 5.6}
+    word = max((len(word) for backend in backends for word in re.split(r"[-= ]", backend)), default=0)
+    return {"first": round(min(5.5 + 0.5 * longest, 14), 1), "each": round(min(max(5.6, 1.1 + 0.52 * word), 9), 1)}
 
 
 def _all(cells: Cells) -> list[Figures]:

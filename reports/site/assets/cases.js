@@ -120,7 +120,8 @@
       if (failing(cell)) { made.classList.add("failing"); }
       return made;
     };
-    const outcomes = cases.backends.map((backend) => ({ field: `b${backend.place}`, formatter: outcome, width: 165,
+    const outcomes = cases.backends.map((backend) => ({ field: `b${backend.place}`, formatter: outcome,
+      width: Math.min(260, Math.max(165, 60 + 8 * backend.name.length)),  // its name, and the mark of the order
       title: backend.name, titleFormatter: () => h("span", { title: `${backend.name} ${backend.version}` }, backend.name) }));
     const narrow = window.matchMedia("(max-width: 40rem)").matches;
     const few = narrow || outcomes.length <= 4;  // then they come first, next to an open case
