@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from itertools import chain
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from rich.console import Console
 from ..cases.errors import OpconformError
 from ..cases.ids import parse_id
 from ..cases.lock import SHORT
+from ..generators.families import modules_of_bindings
 from ..generators.plan import Selection, by_version
 from ..generators.selection import suite_cases, suite_file, suite_text
 from ..generators.source import GeneratedCases
@@ -143,10 +145,13 @@ def _codes(specs: Mapping[str, Spec]) -> dict[str, str]:
     shared.append(generators / "primitives" / "machine.py")
     shared += [package_root() / "cli" / f"{name}.py" for name in ("bounds", "killing")]
     common = "".join(map(_code, shared))
-    names = {spec.family for spec in specs.values()}
-    families = {name: _code(generators / "families" / f"{name}.py") for name in names}
-    digests = {name: hashlib.sha256((common + code).encode()).hexdigest()[:SHORT] for name, code in families.items()}
-    return {name: digests[spec.family] for name, spec in specs.items()}
+    modules = {name: (spec.family, *modules_of_bindings(spec)) for name, spec in specs.items()}
+    families = {name: _code(generators / "families" / f"{name}.py") for name in set(chain(*modules.values()))}
+    digests = {
+        names: hashlib.sha256((common + "".join(families[name] for name in names)).encode()).hexdigest()[:SHORT]
+        for names in set(modules.values())
+    }
+    return {name: digests[names] for name, names in modules.items()}
 
 
 def _code(file: Path) -> str:

@@ -97,9 +97,7 @@ def family_of(spec: Spec) -> Family:
     if found is None:
         hint = did_you_mean(spec.family, families()) or f"; there are {', '.join(families())}"
         raise OpconformError(f"{spec.file}: no family is called {spec.family!r}{hint}")
-    bindings = (version.binding for version in spec.versions.values())
-    names = {one.by.partition(".")[0] for one in bindings if one is not None and one.by} & families().keys()
-    for other in (families()[name] for name in sorted(names)):
+    for other in (families()[name] for name in modules_of_bindings(spec)):
         found = replace(
             found,
             draws={**other.draws, **found.draws},
@@ -107,6 +105,14 @@ def family_of(spec: Spec) -> Family:
             own_fills={**other.own_fills, **found.own_fills},
         )
     return found
+
+
+def modules_of_bindings(spec: Spec) -> tuple[str, ...]:
+    """Return the modules of the functions that call the formulas a spec is bound to, sorted, unknown ones left out."""
+    bindings = (version.binding for version in spec.versions.values())
+    return tuple(
+        sorted({one.by.partition(".")[0] for one in bindings if one is not None and one.by} & families().keys())
+    )
 
 
 def reference_of(spec: Spec, version: VersionSpec) -> Function:
