@@ -213,6 +213,7 @@ _HINTS = MappingProxyType(
         "expected <block end>": _MISPLACED,
         "cannot start any token": " (text that begins with @, ` or % is quoted)",
         "expected alphabetic or numeric": " (text that begins with * or & is quoted)",
+        "nesting depth": f" (nested more than {DEEPEST} deep)",
     }
 )
 
