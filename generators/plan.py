@@ -213,7 +213,7 @@ def _may_match_operator(glob: str, operator: str) -> bool:
     name, dash, _ = glob.partition("-")
     if dash and "[" not in name and is_of_versions(glob):
         return fnmatchcase(operator, name)
-    return may_match(f"{name}*/*", operator)
+    return may_match(f"{name}*/*/*", operator)  # with two slashes: a glob of versions would have to match all of it
 
 
 def _refuse_absurd(wanted: Sequence[VersionSpec], selection: Selection) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from fakes.here import shipped
 from fakes.specs import specs_of_means
 
 from opconform.cli import auditing, main
@@ -55,6 +56,11 @@ def specs_with(folder: Path, standard: str, old: str, new: str) -> Path:
     return folder
 
 
+def versions_of(standard: str) -> int:
+    """Return how many operator versions of a standard have spec files."""
+    return sum(len(spec.versions) for spec in shipped().specs() if str(spec.operator).startswith(f"{standard}/"))
+
+
 @pytest.mark.slow
 @needs_openvino
 def test_openvino_bears_out_its_specs_and_says_what_it_does_not_tell(read_once: None) -> None:
@@ -66,7 +72,7 @@ def test_openvino_bears_out_its_specs_and_says_what_it_does_not_tell(read_once: 
     assert "no case:" not in done.output
     read = json.loads(call("dev", "audit", "openvino", "--json").output)
     assert read["standard"] == "openvino"
-    assert (read["operator_versions"]["covered"], read["differences"]) == (4, [])
+    assert (read["operator_versions"]["covered"], read["differences"]) == (versions_of("openvino"), [])
     assert read["operator_versions"]["total"] > 200
     assert read["type_triples"]["total"] > read["operator_versions"]["total"]
     assert 0 < len(read["uncounted"]) < 80
@@ -80,12 +86,13 @@ def test_what_onednn_refuses_of_its_page_is_disputed_and_no_failure(read_once: N
     assert done.exit_code == 0, done.output
     assert "onednn: no differences from oneDNN 3." in done.output
     read = json.loads(call("dev", "audit", "onednn", "--json").output)
-    (disputed,) = read["disputed"]
+    (disputed,) = (error for error in read["disputed"] if error["file"].endswith("ReduceMean.yaml"))
     assert disputed["message"].startswith("input 2: here axes: optional int32, oneDNN 3.")
     lines = (default_root() / "onednn" / "ReduceMean.yaml").read_text().splitlines()
     assert lines[disputed["line"] - 1][disputed["column"] - 1 :].startswith("axes: optional int32")
-    assert read["attributes"]["covered"] == 3
-    assert read["type_triples"]["covered"] == 6
+    assert read["attributes"]["covered"] >= 20
+    assert read["type_triples"]["covered"] >= 38
+    assert read["operator_versions"]["covered"] == versions_of("onednn")
     assert read["operator_versions"]["total"] >= 83
 
 

@@ -305,7 +305,7 @@ def test_one_type_is_crossed_others_have_the_widest_shape_and_those_of_other_ari
 def test_the_default_suite_stays_within_its_budget() -> None:
     every = Counter("/".join(text.split("/", 2)[:2]) for text in plan())
     assert max(every.values()) <= 300
-    assert every.total() <= 65_000
+    assert sum(count for name, count in every.items() if name.startswith("onnx/")) <= 65_000
     usual = [count for name, count in every.items() if name not in MEANS and not name.startswith("onnx/Cast-")]
     assert sum(usual) <= 93 * len(usual)
     size = expected(LIBRARY, Selection())
@@ -488,7 +488,20 @@ def test_the_globs_that_users_write_tell_draws_alike(glob: str) -> None:
     assert matches_numbered(glob, "onnx/ReduceMean-18/float32/2x3/axes=1;draw=", "/uniform") is True
 
 
-@pytest.mark.parametrize("glob", ["*/ReduceMean*/*", "*/A-from*/*", "*/Unsq*-11/*", "*/a*/*", "*/A*/*", "*/*=1/*"])
+@pytest.mark.parametrize(
+    "glob",
+    [
+        "*/ReduceMean*/*",
+        "*/A-from*/*",
+        "*/Unsq*-11/*",
+        "*/a*/*",
+        "*/A*/*",
+        "*/*=1/*",
+        "*Add-13/*/*",
+        "*keepdims=0*",
+        "*-13/*/*",
+    ],
+)
 def test_a_glob_of_any_standard_selects_what_fnmatchcase_matches(few: Library, glob: str) -> None:
     wanted = [text for text in plan(*FEW) if fnmatchcase(text, glob)]
     assert list(planned(few, Selection((glob,)))) == wanted
@@ -504,7 +517,7 @@ def test_a_glob_without_a_third_part_selects_operator_versions_by_name(few: Libr
 @pytest.mark.slow
 def test_a_glob_selects_draws_as_fnmatchcase_does(few: Library) -> None:
     every = list(planned(LIBRARY, Selection(("onnx/ReduceMean-18/float32/*",), draws=13)))
-    for glob in ("*/*/uniform", "*draw=1[/;]*", "*draw=1*", "*;draw=*/large", "onnx/*2x3*/draw=12/*", "*/*=1/*"):
+    for glob in ("*/*/uniform", "*draw=1[/;]*", "*draw=1*", "*/*;draw=*/large", "onnx/*2x3*/draw=12/*", "*/*=1/*"):
         wanted = [text for text in every if fnmatchcase(text, glob)]
         both = planned(few, Selection((glob,), draws=13, standards=("onnx",)))
         assert [text for text in both if text.startswith("onnx/ReduceMean-18/float32/")] == wanted, glob
