@@ -65,8 +65,7 @@ class CorpusSuite(Suite):
         """The digest of the corpus."""
         return self.source.sums.digest
 
-    @property
-    def disputed(self) -> Mapping[str, str]:
+    def disputed(self, selection: Selection) -> Mapping[str, str]:  # noqa: ARG002 - they are few
         """Return the clauses that were disputed when the corpus was written."""
         return {name: told["source"] for name, told in self.source.clauses.items() if told["status"] == "disputed"}
 

@@ -31,7 +31,6 @@ from ..runners.execution.execute import Attach
 from ..runners.judging.kept import KeepOutputs
 from ..runners.judging.terms import disputed_clauses, load_declaration, silences
 from ..specs.loader import Library, UnknownOperator
-from ..specs.model import Spec
 from ..specs.reading import SpecError, SpecErrors
 from .options import RunOptions, usable_cores
 from .planning import GrowingPlan
@@ -56,19 +55,16 @@ class GeneratedSuite(Suite):
         """The spec libraries of planning threads, one each: one that grows cannot be pickled with `source`."""
         return []
 
-    @functools.cached_property
-    def _specs(self) -> list[Spec]:
-        return self.source.library.specs()
-
     @property
     def operator_versions(self) -> Sequence[str]:
         """All of them."""
-        return [str(version.operator) for spec in self._specs for version in spec.versions.values()]
+        specs = self.source.library.specs()
+        return [str(version.operator) for spec in specs for version in spec.versions.values()]
 
-    @property
-    def disputed(self) -> Mapping[str, str]:
+    def disputed(self, selection: Selection) -> Mapping[str, str]:
         """Return the disputed clauses."""
-        return disputed_clauses(self._specs)
+        library = self.source.library
+        return disputed_clauses(library.specs(name for name in library.operators() if may_select(selection, name)))
 
     @property
     def broken(self) -> Sequence[str]:
@@ -130,11 +126,8 @@ def generated_suite(options: RunOptions) -> GeneratedSuite:
 
 
 def suite_digest(library: Library) -> str:
-    """Return the sha256 over the suite's version and the digests of all its spec files."""
-    whole = hashlib.sha256(importlib.metadata.version("opconform").encode())
-    for operator in library.operators():
-        whole.update(f"{operator} {library.digest(operator)}\n".encode())
-    return whole.hexdigest()
+    """Return the sha256 over the suite's version and its spec files."""
+    return hashlib.sha256(f"{importlib.metadata.version('opconform')}\n{library.digest}".encode()).hexdigest()
 
 
 def listed(what: str, specs: Path | None, selection: Selection, *, as_json: bool) -> Iterator[str]:

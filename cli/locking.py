@@ -28,14 +28,13 @@ from ..cases.lock import (
     read_locks,
     unexplained,
 )
-from ..generators.locked import PLAN, plan_text
-from ..generators.plan import Selection, by_version
+from ..generators.locked import PLAN, is_locked, plan_text
+from ..generators.plan import Selection, by_version, planned
 from ..generators.source import GeneratedCases
 from ..reports.progress import tracked
 from ..reports.text import counted
 from .corpora import suite_version
 from .options import usable_cores
-from .planning import planned_ids
 
 CHANGES = Path("docs", "expectation-changes.md")
 Lines = tuple[list[str], int]
@@ -76,7 +75,10 @@ def lock(options: LockOptions) -> Lines:
     source = GeneratedCases(options.specs)
     new = suite_locks(source, suite)
     if options.check:
-        return _checked(folder, old, new)
+        lines, code = _checked(folder, old, new)
+        if code == 0 and not is_locked(source.library, folder):
+            return [f"{folder / PLAN}: not of these spec files and this code; run `opconform dev lock`"], 1
+        return lines, code
     lines, code = _written(folder, options.changes or root / CHANGES, old, new)
     if code == 0:
         (folder / PLAN).write_text(plan_text(source.library))
@@ -85,7 +87,8 @@ def lock(options: LockOptions) -> Lines:
 
 def suite_locks(source: GeneratedCases, suite: str) -> dict[str, Lock]:
     """Return the locks of the default suite, by operator version, sorted."""
-    versions = list(by_version(planned_ids(source, Selection())).values())
+    with tracked(planned(source.library, Selection()), "planning") as ids:
+        versions = list(by_version(ids).values())
     source.library.refuse_broken()
     if not versions:
         raise OpconformError("the suite has no cases")

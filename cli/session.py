@@ -126,7 +126,9 @@ def terms_of(options: RunOptions, suite: Suite) -> Terms:
     )
     waivers = load_waivers(options.waivers, suite.operator_versions) if options.waivers else Waivers()
     declaration = load_declaration(options.arithmetic) if options.arithmetic else None
-    return Terms(demands, Suspensions(load_errata(options.errata), suite.disputed), waivers, declaration)
+    return Terms(
+        demands, Suspensions(load_errata(options.errata), suite.disputed(options.selection)), waivers, declaration
+    )
 
 
 def _plans(options: RunOptions, implemented: Mapping[str, Sequence[str]], suite: Suite) -> dict[str, Plan]:

@@ -39,9 +39,8 @@ class Suite(ABC):
         """Return the operator versions that have cases; empty if others are allowed too."""
         return ()
 
-    @property
-    def disputed(self) -> Mapping[str, str]:
-        """Return the disputed clauses, each with the address of the dispute, or empty."""
+    def disputed(self, selection: Selection) -> Mapping[str, str]:  # noqa: ARG002 - for suites with many specs
+        """Return the disputed clauses of what may be selected, each with the address of the dispute, or empty."""
         return {}
 
     @property

@@ -1,12 +1,12 @@
-"""The number of cases of each operator version in the lock, where everything that a plan follows from is unchanged."""
+"""The cases of the default plan as the lock has them, where everything that a plan follows from is unchanged."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ..cases.lock import SHORT, SUFFIX, locked_count
+from ..cases.lock import SHORT, SUFFIX, locked_count, read_lock
 from ..specs.loader import Library
 
 PLAN = "plan.txt"
@@ -22,17 +22,35 @@ def plan_text(library: Library) -> str:
     return "".join(f"{digest} {operator}\n" for operator, digest in _digests(library))
 
 
+def is_locked(library: Library, folder: Path) -> bool:
+    """Return whether the file PLAN of a folder is the one that would be written now."""
+    file = folder / PLAN
+    return file.is_file() and file.read_text("utf-8") == plan_text(library)
+
+
 def locked_counts(library: Library) -> dict[str, dict[str, int]]:
     """Return the number of cases in the default plan, by operator and version, of operators that the lock knows."""
+    return {operator: dict(map(locked_count, files)) for operator, files in locked_files(library).items()}
+
+
+def locked_ids(files: Iterable[Path]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the operator version and the ids of each of these locks. Raises LockError."""
+    for lock in map(read_lock, files):
+        yield lock.operator, [case.id for case in lock.cases]
+
+
+def locked_files(library: Library) -> dict[str, list[Path]]:
+    """Return the lock's files of each operator whose spec file and code are those of the lock."""
     file = _LOCKS / PLAN
     known = set(file.read_text("utf-8").splitlines()) if file.is_file() else set[str]()
     fresh = {operator for operator, digest in _digests(library) if f"{digest} {operator}" in known} if known else set()
-    counts: dict[str, dict[str, int]] = {operator: {} for operator in fresh}
-    for name, count in map(locked_count, _LOCKS.glob(f"*{SUFFIX}") if fresh else ()):
+    locks: dict[str, list[Path]] = {operator: [] for operator in fresh}
+    for lock in sorted(_LOCKS.glob(f"*{SUFFIX}")) if fresh else ():
+        name = lock.name.removesuffix(SUFFIX).replace("-", "/", 1)
         operator = name if name in fresh else name.rpartition("-")[0]
         if operator in fresh:
-            counts[operator][name] = count
-    return counts
+            locks[operator].append(lock)
+    return locks
 
 
 def _digests(library: Library) -> Iterator[tuple[str, str]]:

@@ -6,12 +6,14 @@ every fill that suits it. Types that differ only in size get one case each.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from ..cases.elements import element_type
@@ -23,17 +25,21 @@ from ..cases.ids import (
     matches_numbered,
     may_match,
     operator_version_of,
+    parse_id,
     part_size,
+    split_version,
     strength_of,
 )
 from ..cases.program import element_names
 from ..specs.loader import Library
 from ..specs.model import Port, Spec, TensorValue, Value, VersionSpec, Word
+from ..specs.reading import SpecError, SpecErrors
 from .choices import Choice, is_wide, type_choices, typical_types, usual_type
 from .covering import Excluded, Row, combinations, every, least, rows
 from .edges import edges
 from .families import family_of
 from .fills import FIRST, suits
+from .locked import locked_files, locked_ids
 from .pairings import pairings
 from .parameters import free_letters
 from .rows import draws, fill_recipe, fill_text, identify, seeds
@@ -67,16 +73,19 @@ _SECONDS_A_CASE, _SECONDS_A_PROGRAM = 0.0006, 0.0008  # on one processor, with o
 Watched: TypeAlias = Callable[[Iterator[Any]], Iterable[Any]]
 
 
-def planned(library: Library, selection: Selection) -> Iterator[str]:
-    """Yield the ids of the selected cases, once each; memory does not grow with draws."""
-    for _, drawn in _drawn(library, selection):
+def planned(library: Library, selection: Selection, *, from_lock: bool = False) -> Iterator[str]:
+    """Yield the ids of the selected cases, once each; memory does not grow with draws.
+
+    `from_lock`: read the default plan of operators whose spec file and code are those of the lock, ten times as fast.
+    """
+    for _, drawn in _drawn(library, selection, from_lock=from_lock):
         yield from drawn.admitted(selection)
 
 
-def counted(library: Library, selection: Selection) -> Counter[str]:
+def counted(library: Library, selection: Selection, *, from_lock: bool = False) -> Counter[str]:
     """Return the number of ids of `planned`, by standard; lists draws only if a glob may distinguish them."""
     counts: Counter[str] = Counter()
-    for standard, drawn in _drawn(library, selection):
+    for standard, drawn in _drawn(library, selection, from_lock=from_lock):
         counts[standard] += drawn.count(selection)
     return +counts
 
@@ -94,14 +103,16 @@ class Expected:
         return self.cases * _SECONDS_A_CASE + self.programs * _SECONDS_A_PROGRAM
 
 
-def expected(library: Library, selection: Selection, watched: Watched = iter) -> dict[str, Expected]:
+def expected(
+    library: Library, selection: Selection, watched: Watched = iter, *, from_lock: bool = False
+) -> dict[str, Expected]:
     """Return the cost of a selection, by standard, before anything runs. Raises OpconformError if it is absurd.
 
     `watched` wraps the iterator of cases, to show progress.
     """
     sizes: dict[str, Expected] = {}
     before = None
-    for standard, drawn in watched(_drawn(library, selection)):
+    for standard, drawn in watched(_drawn(library, selection, from_lock=from_lock)):
         number, known = drawn.count(selection), sizes.get(standard, Expected())
         if number:
             sizes[standard] = Expected(known.cases + number, known.programs + (drawn.program != before))
@@ -163,15 +174,38 @@ class _Drawn:
         return operator_version_of(self.first)
 
 
-def _drawn(library: Library, selection: Selection) -> Iterator[tuple[str, _Drawn]]:
+def _drawn(library: Library, selection: Selection, *, from_lock: bool) -> Iterator[tuple[str, _Drawn]]:
     """Yield the cases of the operator versions that the selection may admit, with their standard."""
-    wanted = [
-        (spec, [version for version in spec.versions.values() if _may_admit(selection, version)])
-        for spec in _specs(library, selection)
-    ]
-    _refuse_absurd([version for _, versions in wanted for version in versions], selection)
-    for spec, versions in wanted:
-        yield from ((spec.standard, drawn) for drawn in _of_versions(spec, versions, selection))
+    names = [operator for operator in library.operators() if may_select(selection, operator)]
+    usual = replace(selection, globs=(), standards=(), suite=None) == Selection()
+    locked = locked_files(library) if from_lock and usual else {}
+    unlocked = [operator for operator in names if operator not in locked]
+    with contextlib.suppress(SpecError, SpecErrors) if len(unlocked) < len(names) else contextlib.nullcontext():
+        specs = {spec.operator: spec for spec in library.usable(unlocked)}  # what is left out is in library.broken
+    wanted = {
+        operator: [version for version in spec.versions.values() if _may_admit(selection, version)]
+        for operator, spec in specs.items()
+    }
+    _refuse_absurd([version for versions in wanted.values() for version in versions], selection)
+    for operator in names:
+        standard = operator.partition("/")[0]
+        if operator in locked:
+            yield from ((standard, drawn) for drawn in _of_locks(locked[operator], selection))
+        elif operator in specs:
+            yield from ((standard, drawn) for drawn in _of_versions(specs[operator], wanted[operator], selection))
+
+
+def _of_locks(files: Iterable[Path], selection: Selection) -> Iterator[_Drawn]:
+    """Yield the cases of an operator's locks, in the order of the plan."""
+    cases = (
+        (_order(case, int(version) if version else 0), case)
+        for operator_version, ids in locked_ids(files)
+        if selection.may_admit(operator_version)
+        for _, version in [split_version(operator_version)]
+        for case in map(parse_id, ids)
+    )
+    for _, case in sorted(cases, key=lambda entry: entry[0]):  # type: ignore[arg-type,return-value]
+        yield _Drawn.of(case, 1, 0)
 
 
 def _may_admit(selection: Selection, version: VersionSpec) -> bool:
@@ -195,10 +229,6 @@ def _may_name(glob: str, version: VersionSpec) -> bool:
         name.startswith(word[1]) or re.match(rf"{re.escape(name)}(-|$)", word[1])
         for name in (str(version.operator).partition("/")[2], *settings)
     )
-
-
-def _specs(library: Library, selection: Selection) -> Iterator[Spec]:
-    yield from library.usable(operator for operator in library.operators() if may_select(selection, operator))
 
 
 def may_select(selection: Selection, operator: str) -> bool:

@@ -23,7 +23,8 @@ def selected(source: GeneratedCases, selection: Selection) -> Iterator[str]:
     """
     named = {glob: None for glob in selection.globs if is_id(glob)}
     of_suite = None if selection.suite is None else suite_cases(selection.suite)
-    for text in planned(source.library, selection) if of_suite is None else _admitted(of_suite, selection):
+    plan = planned(source.library, selection, from_lock=True) if of_suite is None else _admitted(of_suite, selection)
+    for text in plan:
         named.pop(text, None)
         yield text
     for text in named:
@@ -39,14 +40,14 @@ def selected(source: GeneratedCases, selection: Selection) -> Iterator[str]:
 def selected_counts(source: GeneratedCases, selection: Selection) -> Counter[str]:
     """Return the number of ids that `selected` yields, by standard. Raises the same errors."""
     if selection.suite is None and not any(is_id(glob) for glob in selection.globs):
-        return counted(source.library, selection)
+        return counted(source.library, selection, from_lock=True)
     return Counter(text.partition("/")[0] for text in selected(source, selection))
 
 
 def selected_size(source: GeneratedCases, selection: Selection, watched: Watched = iter) -> dict[str, Expected]:
     """Return the cost of a run, by standard; `watched` as in `expected`. Raises the errors of `selected`."""
     if selection.suite is None and not any(is_id(glob) for glob in selection.globs):
-        return expected(source.library, selection, watched)
+        return expected(source.library, selection, watched, from_lock=True)
     programs: dict[str, Counter[tuple[str, ...]]] = {}
     for text in selected(source, selection):
         parts = text.split("/")

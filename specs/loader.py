@@ -165,12 +165,13 @@ class Library:
             raise loaded
         return loaded
 
-    def specs(self) -> list[Spec]:
-        """Return all specs except for files with mistakes."""
+    def specs(self, operators: Iterable[str] | None = None) -> list[Spec]:
+        """Return the specs of these operators, by default of all, except for files with mistakes."""
         collects = gc.isenabled()
         gc.disable()  # nothing of what is read is garbage, and looking for some takes longer than reading
         try:
-            return [spec for operator in self.operators() if isinstance(spec := self._spec_or_error(operator), Spec)]
+            names = self.operators() if operators is None else operators
+            return [spec for operator in names if isinstance(spec := self._spec_or_error(operator), Spec)]
         finally:
             if collects:
                 gc.enable()
@@ -197,10 +198,14 @@ class Library:
         if self.broken:
             raise OpconformError("\n".join(f"{name} is left out: {error}" for name, error in self.broken.items()))
 
-    def digest(self, operator: str) -> str:
-        """Return the digest of an operator's file and the families that it uses, even if they have mistakes."""
-        spec = self._spec_or_error(operator)
-        return spec.digest if isinstance(spec, Spec) else hashlib.sha256(self._files[operator].read_bytes()).hexdigest()
+    @property
+    def digest(self) -> str:
+        """The sha256 of the names and the content of all files, those of families included."""
+        digest = hashlib.sha256()
+        families = {f"families/{file.stem}": file for file in (self.root / "families").glob("*.yaml")}
+        for name, file in sorted({**self._files, **families}.items()):
+            digest.update(f"{name} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+        return digest.hexdigest()
 
     def _spec_or_error(self, operator: str) -> Spec | OpconformError:
         try:

@@ -157,6 +157,18 @@ def test_the_lock_of_this_suite_is_checked(lock: Callable[..., Result], tmp_path
     assert files[0].read_bytes() == before
 
 
+def test_a_plan_of_other_spec_files_or_code_fails_the_check_until_it_is_locked(
+    lock: Callable[..., Result], tmp_path: Path, specs: Path
+) -> None:
+    lock()
+    with (specs / "onednn" / "ReduceMean.yaml").open("a") as file:
+        file.write("# a remark\n")
+    done = lock("--check")
+    assert (done.exit_code, "plan.txt: not of these spec files and this code" in done.output) == (1, True)
+    assert lock().exit_code == 0
+    assert lock("--check").exit_code == 0
+
+
 def test_a_changed_expectation_fails_the_check_and_needs_a_line_in_the_list_of_changes(
     lock: Callable[..., Result], tmp_path: Path
 ) -> None:

@@ -1,7 +1,8 @@
-"""Counts from the lock: taken where spec files and code are unchanged, planned elsewhere."""
+"""The plan and its counts from the lock: taken where spec files and code are unchanged, planned elsewhere."""
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from click.testing import CliRunner
 
 from opconform.cases.lock import CaseDigests, lock_of
 from opconform.cli import main
-from opconform.generators import locked
+from opconform.generators import locked, plan
+from opconform.generators.plan import Selection, by_version, planned
 from opconform.generators.source import GeneratedCases
 from opconform.specs.loader import default_root
 
@@ -31,7 +33,8 @@ def specs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for operator in (LOCKED, CHANGED):
         for version in library.spec(operator).versions.values():
             name = str(version.operator)
-            lock = lock_of(name, "0.1.0", [CaseDigests(f"{name}/{n}", "0" * 16, "0" * 16) for n in "ab"])
+            ids = itertools.islice(planned(library, Selection((name,))), 2)
+            lock = lock_of(name, "0.1.0", [CaseDigests(id_, "0" * 16, "0" * 16) for id_ in ids])
             (locks / lock.file_name).write_text(lock.to_text())
     monkeypatch.setattr(locked, "_LOCKS", locks)
     with (folder / f"{CHANGED}.yaml").open("a") as file:
@@ -55,7 +58,7 @@ def test_unchanged_operators_are_counted_by_the_lock_and_changed_ones_are_planne
     assert all(n > 20 for name, n in counts.items() if "Abs" in name)
 
 
-@pytest.mark.parametrize("words", [("--strength", "1"), ("--select", "onnx/Relu-14/*"), ("--draws", "2")])
+@pytest.mark.parametrize("words", [("--strength", "1"), ("--seed", "1"), ("--draws", "2")])
 def test_a_selection_of_other_cases_is_planned(specs: Path, words: tuple[str, ...]) -> None:
     code, counts, output = listed(specs, *words)
     assert code == 0, output
@@ -74,3 +77,28 @@ def test_a_changed_file_with_a_mistake_is_reported_after_the_others(specs: Path)
     assert code == 2
     assert counts["onnx/Relu-14"] == 2
     assert "onnx/Abs is left out" in output
+
+
+def test_a_glob_of_cases_selects_of_the_lock(specs: Path) -> None:
+    assert listed(specs, "--select", "onnx/Relu-14/*")[1] == {"onnx/Relu-14": 2}
+    assert listed(specs, "--select", "*/Relu-1*/*")[1] == dict.fromkeys(
+        ("onnx/Relu-1", "onnx/Relu-13", "onnx/Relu-14"), 2
+    )
+
+
+@pytest.mark.parametrize("globs", [(), ("*symbolic*",), ("onnx/Softmax-*", "*/int32/*/axes=1/*"), ("onednn/*",)])
+def test_the_lock_has_the_plan_in_its_order(globs: tuple[str, ...], tmp_path: Path, monkeypatch) -> None:
+    """Of operators with several versions, with symbolic shapes, and without versions."""
+    for operator in ("onnx/Softmax", "onnx/ReduceSum", "onednn/SoftMax"):
+        (tmp_path / operator).parent.mkdir(exist_ok=True)
+        shutil.copy(default_root() / f"{operator}.yaml", tmp_path / f"{operator}.yaml")
+    shutil.copytree(default_root() / "families", tmp_path / "families")
+    library = GeneratedCases(tmp_path).library
+    (tmp_path / locked.PLAN).write_text(locked.plan_text(library))
+    for name, ids in by_version(planned(library, Selection())).items():
+        lock = lock_of(name, "0.1.0", [CaseDigests(id_, "0" * 16, "0" * 16) for id_ in ids])
+        (tmp_path / lock.file_name).write_text(lock.to_text())
+    monkeypatch.setattr(locked, "_LOCKS", tmp_path)
+    made = list(planned(library, Selection(globs)))
+    monkeypatch.setattr(plan, "_of_versions", None)  # nothing is planned any more
+    assert list(planned(GeneratedCases(tmp_path).library, Selection(globs), from_lock=True)) == made != []
