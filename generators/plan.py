@@ -204,7 +204,7 @@ def _of_locks(files: Iterable[Path], selection: Selection) -> Iterator[_Drawn]:
         for _, version in [split_version(operator_version)]
         for case in map(parse_id, ids)
     )
-    for _, case in sorted(cases, key=lambda entry: entry[0]):  # type: ignore[arg-type,return-value]
+    for _, case in sorted(cases, key=lambda entry: entry[0]):
         yield _Drawn.of(case, 1, 0)
 
 
