@@ -58,7 +58,7 @@ def main() -> None:
 
 def ids_of(source: GeneratedCases, cases: int, globs: tuple[str, ...] = ()) -> tuple[list[str], int]:
     """Return ids of about as many cases as wanted, and the number of draws that gave them."""
-    every = list(planned(source.library, Selection(globs)))
+    every = list(planned(source.library, Selection(globs), from_lock=True))
     if cases <= len(every):
         return every, 1
     twice = len(list(planned(source.library, Selection(globs, draws=2))))

@@ -108,7 +108,7 @@ def _page(found: Audit, source: GeneratedCases, lacking: Sequence[str]) -> str:
         [label, *(_cell(coverages, field.name).strip() for _, coverages in domains)]
         for label, field in zip(written, fields(Coverages), strict=True)
     ]
-    numbers = Counter(str(parse_id(text).operator) for text in planned(source.library, Selection()))
+    numbers = Counter(str(parse_id(text).operator) for text in planned(source.library, Selection(), from_lock=True))
     operators = [
         [
             spec.name,
@@ -158,7 +158,8 @@ def exercised(source: GeneratedCases, standard: str) -> tuple[dict[str, Exercise
     """
     found: dict[str, Exercise] = {}
     planned_ids: list[str] = []
-    with tracked(planned(source.library, Selection((f"{standard}/*",))), "planning") as ids:
+    plan = planned(source.library, Selection((f"{standard}/*",)), from_lock=True)
+    with tracked(plan, "planning") as ids:
         for text in ids:
             planned_ids.append(text)
             row = source.row(parse_id(text))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from fakes.here import shipped
-from fakes.specs import specs_of_means
+from fakes.specs import specs_of, specs_of_means
 
 from opconform.cli import auditing, main
 from opconform.runners.backends.library_reading import OPERATIONS, read_library
@@ -151,15 +151,15 @@ def test_onnx_needs_no_library(library, tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.slow
-def test_a_version_that_a_new_release_brings_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_version_that_a_new_release_brings_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = onnx_signatures("")
     newer = {**known, "Abs": {**known["Abs"], 99: known["Abs"][13]}, "Absolute": {99: known["Abs"][13]}}
     monkeypatch.setattr(findings, "onnx_signatures", lambda domain="": newer if not domain else onnx_signatures(domain))
-    done = call("dev", "audit", "onnx")
+    done = call("dev", "audit", "onnx", "--json", "--specs", specs_of(tmp_path, "onnx/Abs"))
     assert done.exit_code == 1
-    assert {"no spec: onnx/Abs-99", "no spec: onnx/Absolute-99"} <= set(done.output.splitlines())
-    assert "version 99 is in onnx" in done.output
+    read = json.loads(done.output)
+    assert {"onnx/Abs-99", "onnx/Absolute-99"} <= set(read["without_spec"])
+    assert any("version 99 is in onnx" in difference["message"] for difference in read["differences"])
 
 
 def test_a_scaffold_of_another_standard_says_what_to_do() -> None:

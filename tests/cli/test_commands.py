@@ -364,13 +364,6 @@ def test_backends_are_listed_with_what_they_need() -> None:
 # Audit and scaffold
 
 
-@pytest.mark.slow
-def test_the_audit_finds_no_difference_in_any_operator() -> None:
-    done = call("dev", "audit", "onnx")
-    assert done.exit_code == 0
-    assert "no differences" in done.output
-
-
 def test_the_audit_finds_no_difference_and_tells_coverage(tmp_path: Path) -> None:
     specs = ("--specs", specs_of_means(tmp_path))
     done = call("dev", "audit", "onnx", *specs)
@@ -469,7 +462,7 @@ def test_a_declared_option_is_shown_as_such(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_quoting_in_a_shell_is_safe_for_every_id() -> None:
-    for text in call("list", "cases", "--strength", "1").output.splitlines():
+    for text in call("list", "cases").output.splitlines():
         assert re.fullmatch(r"[A-Za-z0-9_.^+*,;=/:@%-]+", text), text
 
 

@@ -15,6 +15,7 @@ def specs_of(folder: Path, *operators: str) -> Path:
         file = root / f"{operator}.yaml"
         file.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(default_root() / f"{operator}.yaml", file)
+    (root / "families").symlink_to(default_root() / "families")
     return root
 
 
