@@ -77,7 +77,9 @@ def _rest(result: Result, status: Status, message: str, clause: str) -> str:
     if status == "passed":
         return "/>\n"
     attributes, body = {"message": _cut(message, _LONGEST_MESSAGE)}, _cut(result.detail or "", _LONGEST_BODY)
-    if status != "skipped":
+    if status == "skipped":
+        body = "" if attributes["message"].endswith(body) else body  # a detail of a line is the message
+    else:
         attributes["type"] = str(result.outcome)
         body = "\n".join(filter(None, (body, clause, f"reproduce: {reproduce_line(result)}")))
     tag = TAGS[status]

@@ -110,6 +110,11 @@ def test_a_message_has_the_first_line_and_the_body_all_of_the_detail(tmp_path: P
     assert failure.text == f"boom\nreproduce: opconform run alpha --select '{MEAN}'"
 
 
+def test_a_skipped_case_s_detail_of_a_line_is_its_message_alone(tmp_path: Path) -> None:
+    (skipped,) = junit(tmp_path, result("unsupported", detail="no such op")).iter("skipped")
+    assert (skipped.get("message"), skipped.text) == ("unsupported: no such op", None)
+
+
 def test_text_that_xml_cannot_hold_is_escaped_visibly(tmp_path: Path) -> None:
     root = junit(tmp_path, result("unsupported", case=f"x/{HOSTILE}", backend=HOSTILE, detail=HOSTILE))
     assert root[0].get("name") == f"{SHOWN} x/{SHOWN.partition('/')[0]}"
