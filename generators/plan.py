@@ -180,6 +180,7 @@ def _drawn(library: Library, selection: Selection, *, from_lock: bool) -> Iterat
     usual = replace(selection, globs=(), standards=(), suite=None) == Selection()
     locked = locked_files(library) if from_lock and usual else {}
     unlocked = [operator for operator in names if operator not in locked]
+    specs: dict[str, Spec] = {}
     with contextlib.suppress(SpecError, SpecErrors) if len(unlocked) < len(names) else contextlib.nullcontext():
         specs = {spec.operator: spec for spec in library.usable(unlocked)}  # what is left out is in library.broken
     wanted = {
