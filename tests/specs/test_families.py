@@ -204,16 +204,21 @@ def test_the_digest_follows_the_families(root) -> None:
     assert spec_of(read_file(root / "onnx" / "Add.yaml")).digest != before
 
 
+@pytest.mark.parametrize("file", ["onnx/Add.yaml", "onnx/Broken.yaml", "families/nary.yaml"])
+def test_the_digest_of_a_library_is_of_every_file_those_that_cannot_be_read_too(root, file: str) -> None:
+    (root / "onnx" / "Broken.yaml").write_text("a: [")
+    before = Library(root).digest
+    assert Library(root).digest == before
+    (root / file).write_text(f"{(root / file).read_text()} ")
+    assert Library(root).digest != before
+
+
 def test_a_wrong_file_stops_its_own_operator_alone(root) -> None:
     (root / "onnx" / "Broken.yaml").write_text("a: [")
     library = Library(root)
     assert [spec.name for spec in library.usable(library.operators())] == ["Add"]
     assert list(library.broken) == ["onnx/Broken"]
     assert [spec.name for spec in library.specs()] == ["Add"]
-    broken = library.digest
-    (root / "onnx" / "Broken.yaml").write_text("a: [1")
-    assert library.digest != broken  # the digest is of every file, those that can't be read too
-    (root / "onnx" / "Broken.yaml").write_text("a: [")
     with pytest.raises(SpecErrors.__mro__[1], match=r"Broken.yaml:2:1: not YAML"):
         list(library.usable(["onnx/Broken"]))
     assert pickle.loads(pickle.dumps(library)).operators() == library.operators()
