@@ -18,13 +18,23 @@ def broadcast(c: Call, formula: Formula, a: Value, b: Value) -> Value:
     a: shape D, b: shape E. With none, E equals D; with numpy, both stretch; with pdpd, only b does, to D. Source:
     OpenVINO's page "Broadcast Rules For Elementwise Operations", and Add-1 and similar operations.
     """
-    rule = c.attr("auto_broadcast")
-    c.require("rule-known", rule in ("none", "numpy", "pdpd"))
+    rule = broadcast_rule(c)
     c.require("no-broadcast", rule != "none" or a.shape == b.shape)
-    fits = b.rank <= a.rank and all(e in (1, d) for d, e in zip(reversed(a.shape), reversed(b.shape), strict=False))
-    c.require("pdpd", rule != "pdpd" or fits)
+    c.require_if_stated("pdpd", rule != "pdpd" or stretches(b.shape, a.shape))
     found: Value = formula(a, b)
     return found
+
+
+def broadcast_rule(c: Call) -> str:
+    """The rule that auto_broadcast names: none, numpy, or pdpd where the page has it."""
+    rule: str = c.attr("auto_broadcast")
+    c.require("rule-known", rule in ("none", "numpy") or (rule == "pdpd" and "pdpd" in c.clauses))
+    return rule
+
+
+def stretches(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    """Whether a shape, aligned at the last dimension, stretches to another one without changing that."""
+    return len(shape) <= len(to) and all(e in (1, d) for d, e in zip(reversed(to), reversed(shape), strict=False))
 
 
 def convert(c: Call, formula: Formula, x: Value) -> Value:
