@@ -56,6 +56,7 @@ from .parameters import (
     bound_type,
     flat_value,
     free_letters,
+    is_whole,
     kindest_opset,
     resolve_type,
     usual_outputs,
@@ -321,7 +322,10 @@ def opset(row: Row) -> int | None:
 
 
 def symbols(row: Row, given: Given) -> Symbols:
-    """Return the symbols for expressions about a case's inputs: inputs' shapes, `d`, `r`, `n`, and attributes."""
+    """Return the symbols for expressions about a case's inputs: inputs' shapes, `d`, `r`, `n`, attributes, and numbers.
+
+    The numbers are those that are written as an input.
+    """
     values: Symbols = {}
     for signature in row.version.signature.attributes:
         value = row.get(signature.name)
@@ -336,6 +340,11 @@ def symbols(row: Row, given: Given) -> Symbols:
             operand = several[0].operand
             if operand is not None and isinstance(operand.shape, tuple):
                 values = {**_bound(operand.shape, several[0].part), **values}
+    for port in row.version.signature.inputs[1:]:
+        written = row.get(port.name)
+        only = written[0] if isinstance(written, tuple) and len(written) == 1 else written
+        if not port.is_variadic and is_whole(only):
+            values[port.name] = int(only)
     return values
 
 

@@ -1,16 +1,19 @@
-"""Operators that write elements at given indices: Scatter, ScatterElements, ScatterND, TensorScatter."""
+"""Operators that write elements at given indices: Scatter, ScatterElements, ScatterND, TensorScatter, and OpenVINO's."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
+import operator
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
 
 import numpy as np
 
 from ...cases.elements import Array
+from ...cases.errors import OpconformError
 from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
+from . import Shaping
 
 _EXACT = 2.0**23  # up to it, complex64 represents whole numbers and sums of two of their products
 
@@ -77,6 +80,112 @@ def tensor_scatter(c: Call, past: Value, update: Value, start: Value | None = No
     places = np.indices(update.shape)
     places[axis] = (places[axis] + begin.reshape(-1, *(1,) * (past.rank - 1))) % max(extent, 1)
     return _combined(past, _flat(past, places), update, lambda lines: lines.slice(-1))
+
+
+def scatter_update(c: Call, data: Value, indices: Value, updates: Value, axis: Value) -> Value:
+    """A copy of data with slices of updates at indices along an axis; of equal indices any one may count.
+
+    data: rank r; indices: integers of any rank; updates: data's shape with the shape of indices in place of the axis;
+    axis: one integer. Source: OpenVINO ScatterUpdate-3.
+    """
+    place = _axis(c, data, axis)
+    expected = (*data.shape[:place], *indices.shape, *data.shape[place + 1 :])
+    c.require("updates-shape", updates.shape == expected)
+    named = c.known(indices).astype(np.int64)
+    c.require("index-range", bool(((named >= 0) & (named < data.shape[place])).all()))
+    places = np.indices(expected)
+    chosen = named.reshape(*(1,) * place, *indices.shape, *(1,) * (data.rank - place - 1))
+    last = places[place + indices.rank :]
+    return _updated(c, data, [*places[:place], np.broadcast_to(chosen, expected), *last], updates)
+
+
+def scatter_elements_update(c: Call, data: Value, indices: Value, updates: Value, axis: Value) -> Value:
+    """A copy of data with updates, at its index along the axis and its own elsewhere, replacing elements or combined.
+
+    data: rank r of 1 or more; indices, updates: one shape of rank r; axis: one integer. Source: OpenVINO
+    ScatterElementsUpdate-3 and 12.
+    """
+    c.require("same-rank", indices.rank == data.rank)
+    place = _axis(c, data, axis)
+    c.require("same-shape", updates.shape == indices.shape)
+    c.require("own-place", all(n <= data.shape[a] for a, n in enumerate(indices.shape) if a != place))
+    named = c.known(indices).astype(np.int64)
+    places = np.indices(indices.shape)
+    places[place] = _openvino_front(c, named, data.shape[place])
+    return _updated(c, data, list(places), updates)
+
+
+def scatter_nd_update(c: Call, data: Value, indices: Value, updates: Value) -> Value:
+    """A copy of data with updates at tuples, of elements or of whole slices, replacing elements or combined.
+
+    data: rank r of 1 or more; indices: tuples in the last dimension; updates: the shape of indices without it, then
+    what tuples leave of data's. Source: OpenVINO ScatterNDUpdate-4 and 15.
+    """
+    c.require("ranks", data.rank >= 1 and indices.rank >= 1)
+    depth = indices.shape[-1]
+    c.require("depth", depth <= data.rank)
+    expected = (*indices.shape[:-1], *data.shape[depth:])
+    c.require("updates-shape", updates.shape == expected or (not expected and updates.size == 1))
+    updates = updates.reshape(*expected)
+    front = _openvino_front(c, c.known(indices).astype(np.int64), np.array(data.shape[:depth], np.int64))
+    named = np.moveaxis(front, -1, 0).reshape(depth, *indices.shape[:-1], *(1,) * (data.rank - depth))
+    own = np.indices(expected)[indices.rank - 1 :]
+    return _updated(c, data, [*np.broadcast_to(named, (depth, *expected)), *own], updates)
+
+
+def _axis(c: Call, data: Value, axis: Value) -> int:
+    """The axis that an input of one integer names, from the front."""
+    c.require("axis-one", axis.rank < 2 and axis.size == 1)
+    place = int(c.known("axis").reshape(()))
+    c.require("axis-range", -data.rank <= place < data.rank)
+    return place % data.rank
+
+
+def _openvino_front(c: Call, index: Array, extent: int | Array) -> Array:
+    """Indices counted from the front; only a version that says so counts some from the end."""
+    least = -np.asarray(extent) if "index-negative" in c.clauses else 0
+    c.require("index-range", bool(((index < extent) & (index >= least)).all()))
+    return np.where(index < 0, index + extent, index)
+
+
+def _updated(c: Call, data: Value, places: Sequence[Array], updates: Value) -> Value:
+    """Data with updates at places, an array of indices for each dimension; the order of updates is undefined."""
+    flat = _flat(data, np.array([*places], np.int64).reshape(data.rank, *updates.shape))
+    how = c.attr("reduction", "none")
+    c.require_if_stated("reduction", how in ("none", "sum", "prod", "min", "max", "mean", "sub"))
+    c.require_if_stated("reduction", how not in ("mean", "sub") or how in c.clauses)
+    c.require_if_stated("mean-bool", how != "mean" or data.kind != "bool")
+    repeated = np.bincount(flat, minlength=data.size).reshape(data.shape) > 1
+    if how == "none":
+        most = int(np.bincount(flat).max(initial=1))
+        forms = [_combined(data, flat, updates, partial(_nth, n)) for n in range(1, most + 1)]
+        if "distinct" in c.clauses:  # the result is undefined where a place has two updates
+            return forms[0].undefined(c.constant(repeated, "bool")) if repeated.any() else forms[0]
+        return c.one_of(forms, repeated)
+    first = 0 if c.attr("use_init_val", default=True) else 1
+    return _combined(data, flat, updates, lambda lines: _openvino_reduced(c, lines, how, first))
+
+
+def _openvino_reduced(c: Call, lines: Value, how: str, first: int) -> Value:
+    """An element, row 0, combined with its updates; row 0 does not count if `first` is 1."""
+    counted = lines[first : lines.shape[0]] if first else lines
+    rows = [counted.slice(n) for n in range(counted.shape[0])]
+    if lines.kind == "bool":
+        joined = {"sum": operator.or_, "max": operator.or_, "sub": operator.xor}.get(how, operator.and_)
+        return reduce(joined, rows)
+    if how in ("max", "min"):
+        return _reduced(c, counted, how)
+    if how == "prod":
+        return _reduced(c, counted, "mul")
+    if how == "sub":
+        if lines.kind == "int":
+            return reduce(operator.sub, rows)
+        return _reduced(c, lines[:1].concat([-lines[1 : lines.shape[0]]], 0), "add")
+    if how == "sum":
+        return _reduced(c, counted, "add")
+    if lines.kind == "int":
+        return counted.sum((0,), keep=False).quotient(len(rows), rounding="floor")
+    return counted.mean((0,), keep=False)
 
 
 def _flat(data: Value, places: Array) -> Array:
@@ -167,7 +276,8 @@ def _combined(data: Value, places: Array, updates: Value, combine: Callable[[Val
 def distinct_along(drawing: Drawing) -> Array:
     """Indices below `below`, distinct along the axis `along` as long as there are enough of them."""
     shape, extent = drawing.shape or (1,), drawing.limit("below", 1)
-    axis = int(drawing.arguments["along"]) % len(shape)
+    along = drawing.arguments["along"]  # a word if the axis is invalid
+    axis = int(along) % len(shape) if isinstance(along, int) else 0
     lines = [n for a, n in enumerate(shape) if a != axis]
     bits = drawing.draw.bits(math.prod(lines) * extent)
     order = np.argsort(bits.reshape(len(bits), *lines, extent), axis=-1, kind="stable")
@@ -228,3 +338,13 @@ def starts(drawing: Drawing) -> Array:
     extent, length = drawing.limit("extent", 1), int(drawing.arguments.get("length") or 1)
     circular = drawing.attributes.get("mode") == "circular"
     return drawing.draw.below(3 * extent if circular else max(extent - length, 0) + 1, drawing.size)
+
+
+def slices(shaping: Shaping) -> tuple[int, ...]:
+    """The shape of updates that are slices: data's, with the shape of indices in place of the axis."""
+    data, indices, axis = shaping.symbols.get("d"), shaping.symbols.get("q"), shaping.levels.get("axis")
+    axis = axis[0] if isinstance(axis, tuple) and axis else axis
+    if not isinstance(data, tuple) or not isinstance(indices, tuple):
+        raise OpconformError(f"{shaping.version.operator}: nothing binds the shapes d and q")
+    place = axis % len(data) if isinstance(axis, int) and data else 0
+    return (*data[:place], *indices, *data[place + 1 :])

@@ -1,0 +1,263 @@
+"""OpenVINO's operations that gather, count and search: Gather, GatherTree, OneHot, SearchSorted, bags of embeddings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...cases.elements import Array
+from ..arithmetic.binding import Formula
+from ..arithmetic.tape import Call, Value
+from ..fills import Drawing
+
+
+def gather(c: Call, data: Value, indices: Value, axis: Value) -> Value:
+    """The entries along an axis at indices, those of the same batch if there are batches.
+
+    data: rank r of 1 or more; indices: integers, whose first batch_dims dimensions are data's; axis: one integer;
+    result: data's dimensions before the axis, those of indices after the batches, data's after the axis. In version 8
+    an index may count from the end, and one out of range gives zeros. Source: OpenVINO Gather-1, 7 and 8.
+    """
+    place = _one(c, "axis", axis, "axis-one")
+    c.require("axis-range", -data.rank <= place < data.rank)
+    place %= data.rank
+    given = c.attr("batch_dims", 0)
+    c.require_if_stated("batch-range", abs(given) <= min(data.rank, indices.rank))
+    batch = given + indices.rank if given < 0 else given
+    c.require_if_stated("batch-axis", batch <= place)
+    c.require_if_stated("batch-shape", data.shape[:batch] == indices.shape[:batch])
+    extent, index = data.shape[place], indices.cast("int64")
+    beyond = None
+    if "index-zeros" in c.clauses:
+        beyond = (index < -extent) | (index >= extent)
+        index = (index + extent).where(index < 0, index)
+    else:
+        c.require("index-range", (index >= 0) & (index < extent))
+    y = _batched(data, index, place, batch)
+    if beyond is None:
+        return y
+    if data.kind == "text":
+        c.open("text-zero", beyond)
+    lost = beyond.reshape(*indices.shape[:batch], *(1,) * (place - batch), *indices.shape[batch:], *_ones(data, place))
+    return c.constant(_ZEROS.get(data.kind, 0), data.type).broadcast(*y.shape).where(lost.broadcast(*y.shape), y)
+
+
+_ZEROS = {"text": "", "bool": False}
+
+
+def _ones(data: Value, place: int) -> tuple[int, ...]:
+    return (1,) * (data.rank - place - 1)
+
+
+def _one(c: Call, name: str, value: Value, clause: str) -> int:
+    """The integer of an input that holds one."""
+    c.require(clause, value.rank < 2 and value.size == 1)
+    return int(c.known(name).reshape(()))
+
+
+def _batched(data: Value, index: Value, place: int, batch: int) -> Value:
+    """The entries along an axis, found in one axis that batches and the axis share."""
+    if not batch:
+        return data.gather(index, place)
+    count, extent = math.prod(data.shape[:batch]), data.shape[place]
+    between, after = math.prod(data.shape[batch:place]), math.prod(data.shape[place + 1 :])
+    lines = data.reshape(count, between, extent, after).transpose(0, 2, 1, 3).reshape(count * extent, between, after)
+    each = math.prod(index.shape[batch:])
+    flat = index.reshape(count, each) + (np.arange(count) * extent).reshape(count, 1)
+    found = lines.gather(flat, 0).transpose(0, 2, 1, 3)
+    return found.reshape(*data.shape[:place], *index.shape[batch:], *data.shape[place + 1 :])
+
+
+def gather_elements(c: Call, formula: Formula, data: Value, indices: Value) -> Value:
+    """The element of data for each position, with the index there as the position along the axis.
+
+    data: rank r; indices: data's extents except along the axis, in [0, extent). Source: OpenVINO GatherElements-6.
+    """
+    axis = c.attr("axis")
+    if data.rank == indices.rank > 0 and -data.rank <= axis < data.rank:
+        pairs = zip(data.shape, indices.shape, strict=True)
+        c.require("within", all(d == n or place == axis % data.rank for place, (d, n) in enumerate(pairs)))
+    c.require("index-range", indices >= 0)
+    found: Value = formula(data, indices)
+    return found
+
+
+def gather_nd(c: Call, formula: Formula, data: Value, indices: Value) -> Value:
+    """The slices of data at tuples, within batches, of which one of data or indices may be for all of the other.
+
+    data: rank r; indices: rank q, tuples of k numbers; result: the batches, which version 5 makes one dimension, the
+    other dimensions of indices except the last, and what a tuple leaves of data. Source: OpenVINO GatherND-5 and 8.
+    """
+    batch = c.attr("batch_dims", 0)
+    c.require("ranks", data.rank >= 1 and indices.rank >= 1)
+    c.require("batch-range", 0 <= batch < min(data.rank, indices.rank))
+    pairs = list(zip(data.shape[:batch], indices.shape[:batch], strict=True))
+    c.require("batch-shape", all(d == n or 1 in (d, n) for d, n in pairs))
+    c.require("depth", batch + indices.shape[-1] <= data.rank)
+    if "index-negative" not in c.clauses:
+        c.require("index-range", indices >= 0)
+    shared = tuple(max(d, n) if d and n else 0 for d, n in pairs)
+    data = data.broadcast(*shared, *data.shape[batch:])
+    indices = indices.cast("int64").broadcast(*shared, *indices.shape[batch:])
+    if not indices.shape[-1]:
+        left = data.shape[batch:]
+        whole = data.reshape(*shared, *(1,) * (indices.rank - 1 - batch), *left)
+        found: Value = whole.broadcast(*indices.shape[:-1], *left)
+    else:
+        found = formula(data, indices)
+    if batch and "batch-flat" in c.clauses:
+        return found.reshape(math.prod(shared), *found.shape[batch:])
+    return found
+
+
+def gather_tree(c: Call, steps: Value, parents: Value, lengths: Value, end: Value) -> Value:
+    """The tokens of each beam, found from its last step back by the beam that each step continues.
+
+    steps, parents: [T, N, B]; lengths: [N], the steps of each sample; end: a scalar; result: [T, N, B]. What follows
+    the first end token, and the end of a sample, is the end token. Source: OpenVINO GatherTree-1.
+    """
+    c.require("shapes", steps.rank == 3 and parents.shape == steps.shape and lengths.shape == steps.shape[1:2])
+    c.require("end-scalar", end.rank == 0)
+    most, batches, beams = steps.shape
+    parent, length = c.known("parent_ids").astype(np.int64), c.known("max_seq_len").astype(np.int64)
+    places = np.full(steps.shape, -1)
+    for n, beam in np.ndindex(batches, beams):
+        size = min(most, int(length[n]))
+        if size < 1:
+            c.open("no-steps")
+            continue
+        at = beam
+        for level in reversed(range(size)):
+            places[level, n, beam] = (level * batches + n) * beams + at
+            if level:
+                at = int(parent[level, n, at])
+                c.require("parent-range", 0 <= at < beams)
+    found = steps.reshape(-1).take(places.clip(0), 0)
+    y = found.where(c.constant(places >= 0, "bool"), end.broadcast(*found.shape))
+    if most < 2:
+        return y
+    rows, over = [y[0]], y[0].equal(end)
+    for level in range(1, most):
+        rows.append(end.broadcast(batches, beams).where(over, y[level]))
+        over = over | y[level].equal(end)
+    return rows[0].stack(*rows[1:])
+
+
+def one_hot(c: Call, indices: Value, depth: Value, on: Value, off: Value) -> Value:
+    """on_value where the position along a new axis equals the index, off_value elsewhere.
+
+    indices: rank N; depth, on, off: scalars; result: rank N + 1. In version 1 a negative index is undefined; in 16 it
+    is off, or counts from the end. Source: OpenVINO OneHot-1 and 16.
+    """
+    c.require("scalars", depth.rank == on.rank == off.rank == 0)
+    axis, rank, classes = c.attr("axis"), indices.rank + 1, int(c.known("depth"))
+    c.require("axis-range", -rank <= axis < rank)
+    c.require("depth-positive", classes > 0)
+    axis %= rank
+    mode = c.attr("negative_indices_mode", "")
+    c.require_if_stated("mode-known", mode in ("ignore-negative", "ignore_negative", "normalize"))
+    index = indices.reshape(*indices.shape[:axis], 1, *indices.shape[axis:])
+    places = np.arange(classes).reshape(-1, *(1,) * (rank - axis - 1))
+    lit = index.equal(places)
+    if mode == "normalize":
+        lit = lit | index.equal(places - classes)
+    shape = (*indices.shape[:axis], classes, *indices.shape[axis:])
+    y = on.broadcast(*shape).where(lit.broadcast(*shape), off.broadcast(*shape))
+    return y if mode else y.undefined((index < 0).broadcast(*shape))
+
+
+def non_zero(c: Call, formula: Formula, data: Value) -> Value:
+    """The places of the elements that are not zero, one column each, in the type of output_type.
+
+    data: rank r; result: [r, n]. Source: OpenVINO NonZero-3.
+    """
+    found: Value = formula(data)
+    return found.cast(str(c.output_types["output"]))
+
+
+def search_sorted(c: Call, line: Value, values: Value) -> Value:
+    """Where each value belongs in its ascending line: before all equal elements, or after them.
+
+    line: [..., n], ascending along the last axis; values: [..., m], with the same other dimensions; result: the shape
+    of values. Source: OpenVINO SearchSorted-15.
+    """
+    c.require("shapes", line.rank >= 1 and line.shape[:-1] == values.shape[:-1] and values.rank >= 1)
+    n = line.shape[-1]
+    c.require("ascending", line[..., slice(0, max(n - 1, 0))] <= line[..., slice(min(n, 1), n)])
+    return _places(c, line, values, after=bool(c.attr("right_mode")))
+
+
+def bucketize(c: Call, data: Value, buckets: Value) -> Value:
+    """The number of the bucket of each element: how many boundaries are below it, or not above it.
+
+    data: any shape; buckets: [n], ascending; result: data's shape. Source: OpenVINO Bucketize-3.
+    """
+    c.require("one-line", buckets.rank == 1)
+    n = buckets.shape[0]
+    c.require("ascending", buckets[slice(0, max(n - 1, 0))] < buckets[slice(min(n, 1), n)])
+    return _places(c, buckets, data, after=not c.attr("with_right_bound"))
+
+
+def _places(c: Call, line: Value, values: Value, *, after: bool) -> Value:
+    """How many elements of a line are below each value, or, with `after`, not above it."""
+    a = values.reshape(*values.shape, 1)
+    b = line if line.rank == 1 else line.reshape(*line.shape[:-1], 1, line.shape[-1])
+    if a.type != b.type:
+        a, b = a.cast("float64"), b.cast("float64")
+    below = (b <= a) if after else (b < a)
+    whole = (*values.shape, line.shape[-1])
+    y = below.broadcast(*whole).cast("int64").sum((len(whole) - 1,), keep=False)
+    if values.kind == "real":
+        y = y.undefined(values.isnan(), "nan")
+    return y.cast(str(c.output_types["output"]))
+
+
+def ascending(drawing: Drawing) -> Array:
+    """Distinct whole numbers in ascending order along the last axis, small enough for any type."""
+    n, size = (drawing.shape[-1], drawing.size) if drawing.size else (1, 1)
+    unsigned = drawing.type.is_integer and drawing.type.smallest == 0
+    found = np.cumsum(1 + drawing.draw.below(2, size).reshape(-1, size // n, n), -1) - (0 if unsigned else n)
+    return np.asarray(found.reshape(len(found), -1)[:, : drawing.size]).astype(np.float64)
+
+
+def repeating(drawing: Drawing) -> Array:
+    """Whole numbers in ascending order along the last axis, each twice."""
+    n = drawing.shape[-1] if drawing.shape else 1
+    return np.broadcast_to(np.arange(n) // 2 + 1, (1, *drawing.shape)).reshape(1, -1).astype(np.float64)
+
+
+def forebears(drawing: Drawing) -> Array:
+    """The number of a beam for each step, sample and beam: indices below the last dimension."""
+    return drawing.draw.below(max(1, drawing.shape[-1] if drawing.shape else 1), drawing.size)
+
+
+def tokens(drawing: Drawing) -> Array:
+    """Whole numbers from 1 to 5."""
+    return 1 + drawing.draw.below(5, drawing.size)
+
+
+def step_counts(drawing: Drawing) -> Array:
+    """Lengths from 1 to one more than `steps`."""
+    return 1 + drawing.draw.below(drawing.limit("steps", 1) + 1, drawing.size)
+
+
+def tuples_from_front(drawing: Drawing) -> Array:
+    """Tuples of indices within `extents`, in the last dimension."""
+    found = signed_tuples(drawing)
+    return np.where(found < 0, found + _limits(drawing), found)
+
+
+def signed_tuples(drawing: Drawing) -> Array:
+    """Tuples of indices within `extents`, in the last dimension; some numbers count from the end."""
+    limits = _limits(drawing)
+    return (drawing.draw.bits(drawing.size) % (2 * limits).astype(np.uint64)).astype(np.int64) - limits
+
+
+def _limits(drawing: Drawing) -> Array:
+    """The extent that each number of the tuples is below, shape (1, size); 1 for surplus numbers."""
+    depth = drawing.shape[-1] if drawing.shape else 1
+    extents: Sequence[int] = drawing.arguments["extents"][max(0, drawing.attributes.get("batch_dims") or 0) :]
+    within = [max(1, n) for n in (*extents, *(1,) * depth)[:depth]] or [1]
+    return np.resize(np.array(within, np.int64), (1, drawing.size))
