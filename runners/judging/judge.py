@@ -48,17 +48,25 @@ _EXCEPTIONAL, _NEGATIVE_ZERO, _POSITIVE_ZERO = (
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One output, lanes first: its bounds, the answers in the bounds' number type, and the wrong elements."""
+    """One output, lanes first: its bounds, the answers in the bounds' number type, and the wrong elements.
+
+    `places`: if the output is a sample, the indices along each axis of the whole output.
+    """
 
     name: str
     bounds: Bounds
     output: Array
     wrong: Array
+    places: Sequence[Array] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Return the shape of one lane's output."""
         return self.wrong.shape[1:]
+
+    def shown(self, position: int) -> str:
+        """Return an element's position as its index in the whole output."""
+        return _shown(position, self.shape, self.places)
 
     def flat(self, array: Array) -> Array:
         """Return an array of the output's shape, lanes first, as rows of elements."""
@@ -98,7 +106,7 @@ def _elements(compared: Compared) -> Iterator[tuple[int, str, str]]:
     columns = [*map(comparable, (bounds.value, bounds.lower, bounds.upper)), compared.output]
     values, lowers, uppers, got = (compared.flat(column)[lanes, places].tolist() for column in columns)
     flags = [0] * len(lanes) if bounds.flags is None else compared.flat(bounds.flags)[lanes, places].tolist()
-    shown = {position: _shown(position, compared.shape) for position in set(places.tolist())}
+    shown = {position: compared.shown(position) for position in set(places.tolist())}
     rows = zip(lanes.tolist(), places.tolist(), values, lowers, uppers, flags, got, strict=True)
     for lane, position, value, lower, upper, flag, number in rows:
         yield lane, shown[position], f"got {_text(number)}, want {_wanted(value, lower, upper, flag)}"
@@ -137,7 +145,7 @@ def _of_integers(compared: Compared) -> Iterator[str | None]:
     error = compared.flat(np.where(compared.wrong, error, 0))
     places = error.argmax(axis=1)
     for position, largest in zip(places.tolist(), error[np.arange(len(error)), places].tolist(), strict=True):
-        yield f"{largest:,} at {_shown(position, compared.shape)}"
+        yield f"{largest:,} at {compared.shown(position)}"
 
 
 def _of_floats(compared: Compared) -> Iterator[str | None]:
@@ -157,13 +165,13 @@ def _of_floats(compared: Compared) -> Iterator[str | None]:
     some: list[bool] = np.asarray(error.any(axis=1)).tolist()
     rows = zip(*(column.tolist() for column in columns), strict=True)
     for largest, row in zip(some, rows, strict=True):
-        yield _float_text(compared.shape, *row) if largest else None
+        yield _float_text(compared, *row) if largest else None
 
 
-def _float_text(shape: tuple[int, ...], at: int, at_share: int, *numbers: float) -> str:
+def _float_text(compared: Compared, at: int, at_share: int, *numbers: float) -> str:
     """Return the text of a largest error, from the error in ulp, its share of the bound, and the largest share."""
     ulps, error, share_there, share = numbers
-    where, other = _shown(at, shape), _shown(at_share, shape)
+    where, other = compared.shown(at), compared.shown(at_share)
     text = f"{_short(ulps)} ulp ({error:.3g})"
     if not share:
         return f"{text} at {where}"
@@ -179,12 +187,12 @@ def _short(number: float) -> str:
     return f"{number:,.0f}" if 100 <= number < 1e12 else f"{number:.3g}"
 
 
-def _shown(position: int, shape: tuple[int, ...]) -> str:
-    """Return a position in a tensor as its index."""
+def _shown(position: int, shape: tuple[int, ...], places: Sequence[Array]) -> str:
+    """Return a position in a tensor as its index; `places` has the indices along each axis that a sample keeps."""
     indices = []
-    for extent in reversed(shape):
-        position, along = divmod(position, extent)
-        indices.append(along)
+    for axis in reversed(range(len(shape))):
+        position, along = divmod(position, shape[axis])
+        indices.append(int(places[axis][along]) if places else along)
     return f"[{', '.join(map(str, reversed(indices)))}]"
 
 
@@ -213,11 +221,13 @@ def judge(
     *,
     variant_ran: bool = True,
     again: Answers | None = None,
+    places: Sequence[Sequence[Array]] = (),
 ) -> list[Verdict]:
     """Return the verdict on each case of a batch, all of which have an answer or a refusal.
 
     `variant_ran`: whether the valid sibling of invalid cases was answered. `again` are the answers of a fresh program,
-    needed if an option compares them. Raises ValueError for a case without an answer.
+    needed if an option compares them. `places`: if the outputs are samples, the indices that each keeps along its axes,
+    for texts. Raises ValueError for a case without an answer.
     """
     verdicts: dict[int, Verdict] = {}
     refusals = _Refusals(batch.expectation, required, variant_ran)
@@ -231,7 +241,8 @@ def judge(
         same = None
         if again is not None:
             same = np.array([_is_same(answers, again, lane) for lane in stack.lanes])
-        verdicts.update(zip(stack.lanes, _judged(batch.program, expectation, stack, required, same), strict=True))
+        rows = _judged(batch.program, expectation, stack, required, same=same, places=places)
+        verdicts.update(zip(stack.lanes, rows, strict=True))
     if len(verdicts) != len(batch):
         raise ValueError(f"{len(batch) - len(verdicts)} cases have no answer")
     return [verdicts[lane] for lane in range(len(batch))]
@@ -299,7 +310,13 @@ def _refusal_of_invalid(refusal: Refusal, variant_ran: bool, required: Requireme
 
 
 def _judged(
-    program: Program, expectation: Expectation, stack: Stack, required: Requirements, same: Array | None
+    program: Program,
+    expectation: Expectation,
+    stack: Stack,
+    required: Requirements,
+    *,
+    same: Array | None,
+    places: Sequence[Sequence[Array]],
 ) -> list[Verdict]:
     """Return the verdicts on answers of one form, by the expectation of their lanes; `same`: `again` agrees."""
     names = _names(program, stack)
@@ -309,7 +326,7 @@ def _judged(
         verdicts = [misfit] * len(stack.lanes)
     else:
         with np.errstate(all="ignore"):  # comparing NaN and infinities is intended
-            verdicts = list(_Judging(expectation, stack, required, names, same).verdicts())
+            verdicts = list(_Judging(expectation, stack, required, names, same, places).verdicts())
     return [
         verdict if any(pattern) else _accepted_invalid(stack)
         for verdict, pattern in zip(verdicts, expectation.patterns, strict=True)
@@ -406,6 +423,7 @@ class _Judging:
     required: Requirements
     names: Sequence[str]
     same: Array | None
+    places: Sequence[Sequence[Array]] = ()
 
     def verdicts(self) -> Iterator[Verdict]:
         """Yield the verdict on each lane."""
@@ -523,9 +541,16 @@ class _Judging:
     def _wrong_values(self, held: _Held, rows: Array) -> list[Verdict]:
         judged = [inside | ~taken for inside, taken in zip(held.inside, held.taken, strict=True)]
         ratios = held.ratios_of(rows, len(rows), judged)
+        columns = zip(self.names, held.bounds, held.numbers, held.taken, strict=True)
         compared = [
-            Compared(name, bounds.mapped(lambda array: array[rows]), output[rows], ~taken[rows])
-            for name, bounds, output, taken in zip(self.names, held.bounds, held.numbers, held.taken, strict=True)
+            Compared(
+                name,
+                bounds.mapped(lambda array: array[rows]),
+                output[rows],
+                ~taken[rows],
+                self.places[index] if self.places else (),
+            )
+            for index, (name, bounds, output, taken) in enumerate(columns)
         ]
         texts = mismatch_texts(compared) if compared else [""] * len(rows)
         details = (text or _as_a_whole(held, row) for text, row in zip(texts, rows.tolist(), strict=True))

@@ -1,0 +1,111 @@
+"""Samples of large answers: elements chosen by structure and by seed, and the formula of only these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..cases.elements import Array
+from ..generators.arithmetic.cutting import Cut, cut, taken
+from ..generators.arithmetic.recording import Recording
+
+_BLOCKS = (8, 16, 32, 64, 128, 256, 512, 1024, 4096)
+_ROUNDS = 12
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A sample: its formula, the arrays of that with lanes, the answer's outputs on `grids`, one grid for each output.
+
+    `elements`: those of the whole answer. `wrong_shape`: why the answer cannot be sampled; the rest is then empty.
+    """
+
+    recording: Recording
+    arrays: list[Array]
+    outputs: tuple[Array, ...]
+    grids: tuple[tuple[Array, ...], ...]
+    elements: int
+    wrong_shape: str = ""
+
+
+def sampled(
+    recording: Recording, arrays: Sequence[Array], outputs: Sequence[Array], most_work: int, seed: int
+) -> Sampled | None:
+    """Return a sample of an answer whose formula has more than `most_work` elements; None to judge all of them.
+
+    All are judged if a test is about whole outputs, or if readings differ in their outputs' shapes.
+    """
+    shapes = recording.shapes
+    if recording.weight <= most_work or any(fork.checks or fork.structure for fork in recording.forks):
+        return None
+    if any(shape is None for shape in shapes) or any(fork.kind != "values" for fork in recording.forks):
+        return None
+    wanted = [shape for shape in shapes if shape is not None]
+    elements = sum(output.size for output in outputs)
+    if [output.shape for output in outputs] != wanted:
+        told = ", ".join(str(list(output.shape)) for output in outputs)
+        words = f"got shape {told}, want {', '.join(str(list(shape)) for shape in wanted)}"
+        return Sampled(recording, [], (), (), elements, words)
+    most = most_work
+    for _ in range(_ROUNDS):
+        grids = tuple(
+            grid_of(output, max(16, min(most // 8, output.size) // max(1, len(outputs))), seed) for output in outputs
+        )
+        small: Cut = cut(recording, grids)
+        if small.weight <= most_work or most <= 1 << 10:
+            break
+        most //= 2
+    kept = [array[np.newaxis] for array in small.arrays(arrays)]
+    parts = tuple(taken(output, grid) for output, grid in zip(outputs, grids, strict=True))
+    return Sampled(small.recording, kept, parts, grids, elements)
+
+
+def grid_of(output: Array, most: int, seed: int) -> tuple[Array, ...]:
+    """Return the sampled indices along each axis; at most about `most` elements lie on the grid.
+
+    Along each axis: the ends, the middle, the ends of blocks, where the answer's largest and smallest elements and its
+    first NaN lie, and others at random.
+    """
+    draw = np.random.default_rng([seed, *output.shape])
+    shape = output.shape
+    counts = _counts(shape, most)
+    special = _extremes(output)
+    return tuple(
+        _along(extent, count, {place[axis] for place in special}, draw)
+        for axis, (extent, count) in enumerate(zip(shape, counts, strict=True))
+    )
+
+
+def _counts(shape: tuple[int, ...], most: int) -> list[int]:
+    """Share a number of elements among the axes: small extents are kept whole, larger ones get equal shares."""
+    counts = [0] * len(shape)
+    left, axes = float(max(most, 1)), len(shape)
+    for axis in sorted(range(len(shape)), key=lambda at: shape[at]):
+        share = max(1, int(left ** (1 / axes)))
+        counts[axis] = min(shape[axis], share)
+        left, axes = left / max(counts[axis], 1), axes - 1
+    return counts
+
+
+def _extremes(output: Array) -> list[tuple[int, ...]]:
+    if not output.size or output.dtype.kind not in "fiu":
+        return []
+    with np.errstate(all="ignore"):
+        flat = np.nan_to_num(output.reshape(-1).astype(np.float64, copy=False), nan=0.0)
+    places = {int(flat.argmax()), int(flat.argmin()), int(np.abs(flat).argmin())}
+    if output.dtype.kind == "f" and np.isnan(output).any():
+        places.add(int(np.isnan(output.reshape(-1)).argmax()))
+    return [tuple(int(i) for i in np.unravel_index(place, output.shape)) for place in sorted(places)]
+
+
+def _along(extent: int, count: int, special: set[int], draw: np.random.Generator) -> Array:
+    if count >= extent:
+        return np.arange(extent)
+    blocks = [block for block in _BLOCKS if block < extent]
+    ends = [0, extent - 1, *sorted(special), extent // 2, *(b for block in blocks for b in (block - 1, block))]
+    ends += [extent - extent % block - 1 for block in blocks]
+    fixed = list(dict.fromkeys(index for index in ends if 0 <= index < extent))[: max(count, 2 + len(special))]
+    rest = draw.choice(extent, size=max(0, count - len(fixed)), replace=False)
+    return np.unique(np.array([*fixed, *rest.tolist()], np.int64))
