@@ -153,7 +153,7 @@ class ResultsFolder:
     def _write_run(self) -> None:
         """Write to another file and rename it, so that a reader never sees half a file."""
         facts = (f"{json.dumps(key)}: {json.dumps(fact, allow_nan=False)}" for key, fact in self.run_json.items())
-        text = "{\n" + ",\n".join(facts) + "\n}\n"  # a line each: with each figure on its own, the file is twice as large
+        text = "{\n" + ",\n".join(facts) + "\n}\n"  # indented, the file is twice as large
         aside = self.path / _PART
         try:
             aside.write_text(text, encoding="utf-8")
