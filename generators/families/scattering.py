@@ -1,4 +1,4 @@
-"""Operators that write elements at given indices: Scatter, ScatterElements, ScatterND, TensorScatter, OpenVINO's too."""
+"""Operators that write elements at given indices: Scatter, ScatterElements, ScatterND, TensorScatter; OpenVINO's."""
 
 from __future__ import annotations
 
