@@ -30,7 +30,7 @@ def mean(c: Call, data: Value, axes: Value | None = None) -> Value:
 def sum_(c: Call, data: Value, axes: Value | None = None) -> Value:
     """The sum over axes; 0 for no elements.
 
-    data: any shape, numbers; axes: a list of int64. Result: the type of data. Source: ONNX ReduceSum-1 to 13.
+    data: any shape, numbers; axes: a list of int64. Result: the type of data. Source: ONNX ReduceSum-1 to 13, oneDNN Graph ReduceSum.
     """
     return _reduced(c, data, axes, lambda x, over, keep: x.sum(over, keep=keep))
 
@@ -38,7 +38,7 @@ def sum_(c: Call, data: Value, axes: Value | None = None) -> Value:
 def prod(c: Call, data: Value, axes: Value | None = None) -> Value:
     """The product over axes; 1 for no elements.
 
-    Shapes and types as for `sum_`. Source: ONNX ReduceProd-1 to 18.
+    Shapes and types as for `sum_`. Source: ONNX ReduceProd-1 to 18, oneDNN Graph ReduceProd.
     """
     return _reduced(c, data, axes, lambda x, over, keep: x.prod(over, keep=keep))
 
@@ -46,9 +46,9 @@ def prod(c: Call, data: Value, axes: Value | None = None) -> Value:
 def l1(c: Call, data: Value, axes: Value | None = None) -> Value:
     """The sum of magnitudes over axes; 0 for no elements.
 
-    Shapes and types as for `sum_`. Source: ONNX ReduceL1-1 to 18.
+    Shapes and types as for `sum_`. Source: ONNX ReduceL1-1 to 18, oneDNN Graph ReduceL1.
     """
-    return _reduced(c, data.abs(), axes, lambda x, over, keep: x.sum(over, keep=keep))
+    return _unless_identity(c, data, _reduced(c, data.abs(), axes, lambda x, over, keep: x.sum(over, keep=keep)))
 
 
 def sum_square(c: Call, data: Value, axes: Value | None = None) -> Value:
@@ -63,12 +63,19 @@ def l2(c: Call, data: Value, axes: Value | None = None) -> Value:
     """The root of the sum of squares over axes; 0 for no elements. The rounding of roots of whole numbers is open.
 
     Shapes and types as for `sum_`. The function body of version 18 computes the root in float32, whatever the type.
-    Source: ONNX ReduceL2-1 to 18.
+    Source: ONNX ReduceL2-1 to 18, oneDNN Graph ReduceL2.
     """
     total = _reduced(c, data * data, axes, lambda x, over, keep: x.sum(over, keep=keep))
     if data.type == "float64" and c.answer("root-in-float32", "float64") == "float32":
         return total.cast("float32").sqrt().cast("float64")
-    return _in_floats(c, total, lambda x: x.sqrt())
+    return _unless_identity(c, data, _in_floats(c, total, lambda x: x.sqrt()))
+
+
+def _unless_identity(c: Call, data: Value, y: Value) -> Value:
+    """Return y, the result; or, where a text has no axes mean the identity, data itself, if that silence says so."""
+    if not c.silent("magnitude") or not data.rank or c.ints("axes"):
+        return y
+    return data if c.open("magnitude", data < 0.0) == "as-it-is" else y
 
 
 def log_sum(c: Call, data: Value, axes: Value | None = None) -> Value:
@@ -103,7 +110,8 @@ def log_sum_exp(c: Call, data: Value, axes: Value | None = None) -> Value:
 def maximum(c: Call, data: Value, axes: Value | None = None) -> Value:
     """The largest element over axes; for none, minus infinity, or the type's smallest number. False is less than true.
 
-    Shapes and types as for `sum_`, and bool from version 20 on. NaN is open. Source: ONNX ReduceMax-1 to 20.
+    Shapes and types as for `sum_`, and bool from version 20 on. NaN is open.
+    Source: ONNX ReduceMax-1 to 20, oneDNN Graph ReduceMax.
     """
     return _extreme(c, data, axes, largest=True)
 
@@ -111,7 +119,7 @@ def maximum(c: Call, data: Value, axes: Value | None = None) -> Value:
 def minimum(c: Call, data: Value, axes: Value | None = None) -> Value:
     """The smallest element over axes; for none, plus infinity, or the type's largest number. False is less than true.
 
-    Shapes and types as for `maximum`. Source: ONNX ReduceMin-1 to 20.
+    Shapes and types as for `maximum`. Source: ONNX ReduceMin-1 to 20, oneDNN Graph ReduceMin.
     """
     return _extreme(c, data, axes, largest=False)
 

@@ -115,7 +115,7 @@ def _accumulated(c: Arithmetic, x: Known, error: Error, axes: tuple[int, ...]) -
         return parts, Error(carried + _variance(form, x, lanes, n)), 0.0
     charge = (n - 1) * n * form.roundoff * (parts.mean + carried / max(n, 1))
     adding: Size = (n - 1) * form.roundoff * parts.mean
-    if c.narrow:
+    if c.narrow and n > 1:
         few = _of_few_large(form, np.broadcast_to(x.size + error.e, x.v.shape), lanes)
         charge, adding = np.minimum(charge, few), np.minimum(adding, few / n)
     if c.flush:
