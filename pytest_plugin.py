@@ -105,9 +105,9 @@ class _PytestSuite:
     @cached_property
     def source(self) -> GeneratedCases:
         """Return the cases of the package's spec files."""
-        from .generators.source import GeneratedCases  # noqa: PLC0415
+        from .generators.meanings import CasesOfEveryKind  # noqa: PLC0415
 
-        return GeneratedCases()
+        return CasesOfEveryKind()
 
     @cached_property
     def backend(self) -> BackendSpec:

@@ -108,7 +108,16 @@ class Bounds:
 
 
 CheckName: TypeAlias = Literal[
-    "order", "follows", "moments", "frequencies", "mask-agrees", "one-of", "reads-as", "same-bits", "same-seed"
+    "order",
+    "follows",
+    "moments",
+    "frequencies",
+    "mask-agrees",
+    "one-of",
+    "reads-as",
+    "same-bits",
+    "same-seed",
+    "infers",
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, cast, get_args, runtime_checkable
 
 import msgspec
 
@@ -14,6 +14,18 @@ from .program import Program
 Reason: TypeAlias = Literal[
     "operator-version", "type", "shape", "rank", "dynamic", "attribute", "memory", "invalid", "other"
 ]
+
+
+BackendKind: TypeAlias = Literal["run", "infer"]
+"""What a backend does with a program: runs it, or infers the types and shapes of its outputs."""
+
+
+def kind_of(runner: object) -> BackendKind:
+    """Return a runner's attribute `kind`; without one it runs programs. Raises ValueError for an unknown kind."""
+    kind = getattr(runner, "kind", "run")
+    if kind not in get_args(BackendKind):
+        raise ValueError(f"'kind' is {kind!r}, expected one of {', '.join(get_args(BackendKind))}")
+    return cast(BackendKind, kind)
 
 
 class Unsupported(Exception):  # noqa: N818 - not an error: a backend may leave things out
@@ -38,11 +50,16 @@ class Executable(Protocol):
         `str`. Inputs must not be changed, nor must outputs when the program runs again. `program.nested(...)` makes
         sequences, optionals and maps of inputs; such outputs are lists, None and dicts. Raises Unsupported, or whatever
         the backend raises.
+
+        A runner of kind `infer` returns a text for each output, in the form of `cases/inferred.py`.
         """
 
 
 class Runner(Protocol):
-    """An adapter to one backend; each worker process makes one, without arguments."""
+    """An adapter to one backend; each worker process makes one, without arguments.
+
+    A runner that does not run programs also has an attribute `kind`.
+    """
 
     name: str
     standards: tuple[str, ...]

@@ -10,7 +10,7 @@ from typing import Any
 from ..cases.errors import NeedsArgumentError, OpconformError
 from ..cases.results import Outcome
 from ..cases.runner import NotInstalled
-from ..generators.source import GeneratedCases
+from ..generators.meanings import CasesOfEveryKind
 from ..reports.text import printable
 from ..runners.execution.execute import Assignment
 from ..runners.execution.running import Judged, run_cases, standards_of
@@ -51,7 +51,7 @@ def backend_lines(*, as_json: bool, check: bool) -> Iterator[tuple[str, bool]]:
 
 def check_backend(one: KnownBackend, limits: Limits | None = None) -> Checked:
     """Run a case of the first standard that a backend implements; a backend that is not installed is skipped."""
-    limits, source = limits or Limits(run_seconds=10.0, prepare_seconds=60.0), GeneratedCases()
+    limits, source = limits or Limits(run_seconds=10.0, prepare_seconds=60.0), CasesOfEveryKind()
     if not one.installed:
         return Checked(SKIPPED)  # its line says what to install
     try:

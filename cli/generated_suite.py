@@ -17,9 +17,10 @@ from pathlib import Path
 from ..cases.batch import Batch
 from ..cases.elements import Declaration
 from ..cases.errors import CaseIdError
-from ..cases.ids import Selection, operator_version_of, parse_id, print_shape, split_version
+from ..cases.ids import Selection, Shard, of_shard, operator_version_of, parse_id, print_shape, split_version
 from ..cases.program import Structure
 from ..generators.locked import locked_counts
+from ..generators.meanings import CasesOfEveryKind, one_of_each_program
 from ..generators.plan import may_select
 from ..generators.selection import is_id, selected, selected_counts
 from ..generators.source import GeneratedCases
@@ -104,6 +105,12 @@ class GeneratedSuite(Suite):
         self._planners.append(self.source.unread)
         return GrowingPlan(selected(self._planners[-1], selection))
 
+    def programs(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:
+        """Yield the ids of a valid case for each selected program."""
+        self._planners.append(self.source.unread)  # this may be planned in a thread of its own
+        source = self._planners[-1]
+        return one_of_each_program(source, of_shard(selected(source, selection), shard), selection.globs)
+
     def suggestions(self, selection: Selection) -> Sequence[str]:
         """Return suggestions for a selection without a case."""
         return [hint for glob in selection.globs if (hint := suggestion(self.source.library, glob))]
@@ -120,7 +127,7 @@ class GeneratedSuite(Suite):
 def generated_suite(options: RunOptions) -> GeneratedSuite:
     """Return the suite of the spec files that the options name. Raises OpconformError."""
     declaration = load_declaration(options.arithmetic) if options.arithmetic else None
-    suite = GeneratedSuite(GeneratedCases(options.specs, declaration or Declaration()))
+    suite = GeneratedSuite(CasesOfEveryKind(options.specs, declaration or Declaration()))
     suite.source.library  # noqa: B018 - reads it, so that mistakes show now
     return suite
 
@@ -135,7 +142,7 @@ def listed(what: str, specs: Path | None, selection: Selection, *, as_json: bool
 
     Raises OpconformError if a glob selects nothing; after the list, if spec files are wrong.
     """
-    return _generated(what, GeneratedCases(specs), selection, as_json)
+    return _generated(what, CasesOfEveryKind(specs), selection, as_json)
 
 
 def _generated(what: str, source: GeneratedCases, selection: Selection, as_json: bool) -> Iterator[str]:
@@ -216,10 +223,10 @@ def _part(source: GeneratedCases, selection: Selection) -> Counter[str]:
     return Counter(map(operator_version_of, selected(source, selection)))
 
 
-def case_of(text: str, specs: Path | None = None, arithmetic: Path | None = None) -> tuple[GeneratedCases, Batch]:
+def case_of(text: str, specs: Path | None = None, arithmetic: Path | None = None) -> tuple[CasesOfEveryKind, Batch]:
     """Return a case and its source. Raises CaseIdError, which suggests the closest case of the suite."""
     declaration = load_declaration(arithmetic) if arithmetic else Declaration()
-    source = GeneratedCases(specs, declaration)
+    source = CasesOfEveryKind(specs, declaration)
     try:
         return source, source.case(text)
     except (CaseIdError, UnknownOperator) as error:

@@ -11,17 +11,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from rich.console import Console
 from rich.text import Text
 
-from ..cases.batch import Batch, cases_of
+from ..cases.batch import Batch, CaseSource, cases_of
 from ..cases.elements import Declaration
 from ..cases.errors import CaseIdError, OpconformError, open_regular
 from ..cases.program import is_tensor
 from ..cases.results import Result
-from ..generators.source import GeneratedCases
+from ..cases.runner import BackendKind
+from ..generators.meanings import CasesOfEveryKind
 from ..reports.arithmetic import ATTACHMENT, attached_accuracy
 from ..reports.certificates import certificate_json
 from ..reports.folder import INTERRUPTED, ResultsFolder, companions
@@ -204,7 +205,7 @@ class Rejudged:
     """A run that is judged again: its data, and what judges it now, on which day."""
 
     begun: RunRecord
-    source: GeneratedCases
+    source: CasesOfEveryKind
     old: Terms
     new: Terms
     day: dt.date
@@ -216,7 +217,10 @@ class Rejudged:
         """
         kept = iter(walk or StoredResults(self.begun.folder))
         while together := list(itertools.islice(kept, _TOGETHER)):
-            cases = _of_today(self.source, [one.result.case for one in together])
+            by_backend = itertools.groupby(together, key=lambda one: one.result.backend)
+            cases = itertools.chain.from_iterable(
+                _of_today(self._source(backend), [one.result.case for one in some]) for backend, some in by_backend
+            )
             for one, case in zip(together, cases, strict=True):
                 try:
                     judged = self._judged(one, case)
@@ -225,6 +229,15 @@ class Rejudged:
                     place = f"{self.begun.folder}: {one.result.case} on {one.result.backend}"
                     raise OpconformError(f"{place}: not in the form that a run writes: {error!r}"[:_LONGEST]) from None
                 yield judged
+
+    def _source(self, backend: str) -> CaseSource:
+        """Return the cases as they are for a backend, which its facts say the kind of."""
+        kind = self._kind(backend)
+        return self.source if kind == "run" else self.source.meaning(kind)
+
+    def _kind(self, backend: str) -> BackendKind:
+        kind = self.begun.about(backend).facts.get("kind", "run")
+        return kind if kind in get_args(BackendKind) else "run"  # type: ignore[return-value]  # checked
 
     def _judged(self, kept: StoredResult, case: Batch | None) -> Rejudgement:
         answer = self._answer(kept, case)
@@ -239,7 +252,7 @@ class Rejudged:
             return Rejudgement(kept, Judged(old, _as_kept(kept)), str(why), case, None, old)
         new = old if same_verdict(old, anew) else anew
         found = Rejudgement(kept, Judged(new, _as_kept(kept)), None, case, answer, anew)
-        if case is None or answer is None or new is old:
+        if case is None or answer is None or new is old or self._kind(old.backend) != "run":
             return found
         graded = found.accuracy()
         told = {"certificate": certificate_json(self.source, case), **({} if graded is None else {ATTACHMENT: graded})}
@@ -272,6 +285,10 @@ def answer_of(kept: StoredResult, case: Batch | None) -> Answer | None:
         return None
     found = answer_from_json(told)
     structured = case is not None and not all(is_tensor(one.type) for one in case.program.answers)
+    if case is not None and any(
+        check.name == "infers" for option in case.expectation.options for check in option.checks
+    ):
+        structured = False
     return None if structured and found is not None and not found.structure else found
 
 
@@ -295,7 +312,7 @@ def opened(options: RejudgeOptions) -> Rejudged:
     begun = RunRecord(options.folder, read_run(options.folder))
     place = options.folder / RUN
     old = terms_from(begun.run_json.get("terms") or {}, place)
-    source = GeneratedCases(options.specs, old.declaration or Declaration())
+    source = CasesOfEveryKind(options.specs, old.declaration or Declaration())
     library = source.library
     specs = library.specs()
     versions = [str(version.operator) for spec in specs for version in spec.versions.values()]
@@ -401,7 +418,7 @@ def _digest(file: Path) -> str | None:
         raise OpconformError(f"{file}: cannot be read: {error.strerror}") from None
 
 
-def _of_today(source: GeneratedCases, texts: Sequence[str]) -> Iterator[Batch | None]:
+def _of_today(source: CaseSource, texts: Sequence[str]) -> Iterator[Batch | None]:
     """Yield the cases with these ids, None for an id that no longer exists."""
     start = 0
     while start < len(texts):

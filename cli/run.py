@@ -273,6 +273,7 @@ def list_(*, what: str, specs: Path | None, as_json: bool, check: bool, **option
     is_flag=True,
     help="With --script: the long form, which judges any answer as a run does, and says how far off it is.",
 )
+@click.option("--on", metavar="BACKEND", help="With --script: a script for a backend that does not run programs.")
 @click.option("--arithmetic", metavar="FILE", type=click.Path(path_type=Path), help="Declared arithmetic (YAML).")
 @click.option("--certificate", "as_certificate", is_flag=True, help="Print the expectation and its derivation as JSON.")
 @SPECS
@@ -283,6 +284,7 @@ def show(
     resolved: bool,
     script: bool,
     full: bool,
+    on: str | None,
     arithmetic: Path | None,
     as_certificate: bool,
     specs: Path | None,
@@ -316,6 +318,14 @@ def show(
     source, case = case_of(case_id, specs, arithmetic)
     if script and as_certificate:
         raise click.UsageError("--script and --certificate: one at a time.")
+    if on is not None and (full or not script):
+        raise click.UsageError("--on: only with --script, and without --full.")
+    if on is not None:
+        from ..reports.tool_script import tool_script  # noqa: PLC0415
+        from ..runners.registry import backend_spec  # noqa: PLC0415
+
+        click.echo(tool_script(source.meaning(backend_spec(on).kind).case(case.id), on))
+        return
     if full and not script:
         raise click.UsageError("--full: only with --script.")
     if as_certificate:

@@ -115,6 +115,8 @@ def opened(options: RunOptions, executor: Executor) -> Session:
     claims = {name: claimed(name, a.version, a.claims) for name, a in abouts.items() if a.claims is not None}
     terms = replace(terms, demands=replace(terms.demands, claims=claims))
     plans = _plans(options, {b.name: b.standards or abouts[b.name].standards for b in backends}, suite)
+    kinds = {b.name: abouts[b.name].kind if b.name in abouts else b.kind for b in backends}
+    plans = {name: plan if kinds[name] == "run" else _of_programs(plan, suite) for name, plan in plans.items()}
     return Session(options, executor, backends, suite, terms, plans, abouts, dt.datetime.now(tz=dt.UTC))
 
 
@@ -154,6 +156,14 @@ def _plans(options: RunOptions, implemented: Mapping[str, Sequence[str]], suite:
             totals[selection] = suite.share(selection, options.shard)
         plans[name] = Plan(selection, options.shard, totals.get(selection, _cases_of(selection, counts)))
     return plans
+
+
+def _of_programs(plan: Plan, suite: Suite) -> Plan:
+    """Return the plan of a backend that does not run programs. Raises OpconformError if there is no case for it."""
+    programs = Plan(plan.selection, plan.shard, GrowingPlan(suite.programs(plan.selection, plan.shard)))
+    if not programs.at_least(1):
+        raise OpconformError("only invalid programs are selected, which show nothing on a backend that infers")
+    return programs
 
 
 def _cases_of(selection: Selection, counts: Mapping[str, int]) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..cases.batch import CaseSource
+from ..cases.errors import OpconformError
 from ..cases.ids import (
     Selection,
     Shard,
@@ -60,6 +61,10 @@ class Suite(ABC):
     def selected(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:
         """Yield the ids of the selected cases in a shard."""
         return of_shard(self._selected(selection), shard)
+
+    def programs(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:  # noqa: ARG002 - see below
+        """Yield the ids of a case for each selected program. Raises OpconformError if the suite has no formulas."""
+        raise OpconformError("this backend does not run programs: it needs the generated suite, without --corpus")
 
     def counts(self, selection: Selection) -> Counter[str]:
         """Return the number of selected cases, by standard."""

@@ -81,7 +81,7 @@ class Prepared:
         self.captured = captured_of(row)
         self.around = around_of(row)
         self.asks: set[str] = set()
-        self._record = record
+        self.record = record
         self._programs: dict[tuple[bytes | None, ...], Program] = {}
 
     @functools.cached_property
@@ -96,7 +96,7 @@ class Prepared:
         given = {a.name: a.value for a in self.attributes}
         variadic = {port.name for port in version.signature.inputs if port.is_variadic}
         ports = {
-            name: argument if argument is None else _facts_of(argument, name in variadic)
+            name: argument if argument is None else facts_of(argument, name in variadic)
             for name, argument in self.given.items()
         }
         floats = [leaf.type for argument in self.arguments for leaf in argument.leaves]
@@ -109,7 +109,7 @@ class Prepared:
             given=frozenset(given),
             silences=version.options,
             clauses=version.clause_ids,
-            captured={argument.name: _facts_of((argument,), variadic=False) for argument in self.captured},
+            captured={argument.name: facts_of((argument,), variadic=False) for argument in self.captured},
             around=self.around,
             structures=dict(_structures(self.given, version, self.captured)),
             precision=version.budgets(floats),
@@ -133,7 +133,7 @@ class Prepared:
         """Return the formula for written values and the `known` values of other ports; None if it asks for more."""
         written = {argument.port.name: argument.value for argument in self.arguments if argument.value is not None}
         try:
-            return self._record(reference_of(self.row.spec, self.row.version), self.facts, {**written, **known})
+            return self.record(reference_of(self.row.spec, self.row.version), self.facts, {**written, **known})
         except Asks as asked:
             self.asks.add(asked.port)
             return None
@@ -190,7 +190,7 @@ class Prepared:
             return ()
         known = {name: arrays[0] for name, arrays in constants.items()}
         try:
-            recording = self._record(reference_of(self.row.spec, self.row.version), self.facts, known)
+            recording = self.record(reference_of(self.row.spec, self.row.version), self.facts, known)
         except Asks:
             return ()
         shapes = {tuple(recording.graph.nodes[at].shape for at in f.outputs) for f in recording.forks if f.outputs}
@@ -235,7 +235,7 @@ class _Lane:
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """Neighbours that share formula, program and shapes; invalid cases have no formula."""
 
     lane: _Lane
@@ -297,9 +297,9 @@ class GeneratedCases:
 
         The expectations of a few hundred cases are computed at once, grouped by formula.
         """
-        parts, left = self._parts(texts), True
+        parts, left = self.parts(texts), True
         while left:
-            window: list[_Part] = []
+            window: list[Part] = []
             weight, wrong = 0, None
             try:
                 while left and weight < _LANE_ELEMENTS and len(window) < _MOST_PARTS:
@@ -312,13 +312,13 @@ class GeneratedCases:
             except Exception as error:  # cases before a wrong id are still returned
                 wrong, left = error, False
             for part, expected in zip(window, self._expectations(window), strict=True):
-                yield self._batch(part, expected)
+                yield self.batch(part, expected)
             if wrong is not None:
                 raise wrong
 
     def reasoning(self, case: Batch) -> Reasoning | None:
         """Return the source of a batch's expectation; None if its inputs are invalid."""
-        part = next(self._parts(case.ids))
+        part = next(self.parts(case.ids))
         if part.recording is None:
             return None
         places: list[int | None] = []
@@ -421,12 +421,12 @@ class GeneratedCases:
         if lane is not None:
             yield lane, fills, ids
 
-    def _parts(self, texts: Sequence[str]) -> Iterator[_Part]:
+    def parts(self, texts: Sequence[str]) -> Iterator[Part]:
         """Yield neighbours that share formula, program and shapes, with their tensors."""
         for lane, fills, ids in self._runs(texts):
             yield from _made(lane, fills, ids)
 
-    def _expectations(self, parts: Sequence[_Part]) -> list[Expectation | Exception]:
+    def _expectations(self, parts: Sequence[Part]) -> list[Expectation | Exception]:
         """Return the expectation of each part; parts that share formula and rules are computed at once."""
         expectations: list[Expectation | Exception] = [Expectation((), part.types, len(part.ids)) for part in parts]
         groups: dict[tuple[int, bool], list[int]] = {}
@@ -443,13 +443,13 @@ class GeneratedCases:
                 expectations[index] = expectation
         return expectations
 
-    def _alone(self, part: _Part) -> Expectation | Exception:
+    def _alone(self, part: Part) -> Expectation | Exception:
         try:
             return self._together([part])[0]
         except Exception as error:
             return error
 
-    def _together(self, parts: Sequence[_Part]) -> list[Expectation]:
+    def _together(self, parts: Sequence[Part]) -> list[Expectation]:
         """Return the expectations of parts that share a formula. Raises CaseIdError if values are invalid."""
         recording, ids = parts[0].recording, [text for part in parts for text in part.ids]
         assert recording is not None
@@ -465,7 +465,8 @@ class GeneratedCases:
         ends = np.cumsum([len(part.ids) for part in parts]).tolist()
         return [expectation.part(end - len(part.ids), end) for part, end in zip(parts, ends, strict=True)]
 
-    def _batch(self, part: _Part, expected: Expectation | Exception) -> Batch:
+    def batch(self, part: Part, expected: Expectation | Exception) -> Batch:
+        """Return the cases of a part with an expectation; an error in its place is raised."""
         if isinstance(expected, Exception):
             raise expected
         lane, prepared = part.lane, part.lane.prepared
@@ -491,7 +492,7 @@ class GeneratedCases:
         return Rules(lane.row.id.fill in _RANDOM, self.declaration.types)
 
 
-def _made(lane: _Lane, fills: list[str], ids: list[str]) -> Iterator[_Part]:
+def _made(lane: _Lane, fills: list[str], ids: list[str]) -> Iterator[Part]:
     """Yield parts of a run that share formula, program and shapes."""
     prepared = lane.prepared
     rejected, first = prepared.row.rejected, None if prepared.row.rejected else prepared.first
@@ -500,14 +501,15 @@ def _made(lane: _Lane, fills: list[str], ids: list[str]) -> Iterator[_Part]:
         some = ids[start : start + together]
         tensors = prepared.filling.tensors(fills[start : start + together], some)
         if not prepared.is_ragged and (rejected or first is not None):
-            yield _Part(lane, some, first, tensors)
+            yield Part(lane, some, first, tensors)
             continue
         for index, text in enumerate(some):  # each has its own values, or its own program
             own = {name: tuple(array[index : index + 1] for array in arrays) for name, arrays in tensors.items()}
-            yield _Part(lane, [text], None if rejected else recording_of(prepared, own), own)
+            yield Part(lane, [text], None if rejected else recording_of(prepared, own), own)
 
 
-def _facts_of(several: tuple[Argument, ...], variadic: bool) -> Port | tuple[Port, ...]:
+def facts_of(several: tuple[Argument, ...], variadic: bool) -> Port | tuple[Port, ...]:
+    """Return what a formula may ask of an input: the types and shapes of its tensors."""
     tensors = [
         Port(leaf.type, shape)
         for argument in several

@@ -316,6 +316,14 @@ class Behaviours:
                 key = (result.backend, operator_version_of(result.case), silence)
                 self._joined.setdefault(key, SilenceEvidence()).add(result.case, options)
 
+    def total(self, backend: str, silence: str) -> Counter[str]:
+        """Return the number of a backend's cases that show each option alone, in all operator versions."""
+        found: Counter[str] = Counter()
+        for (name, _, own), joined in self._joined.items():
+            if (name, own) == (backend, silence):
+                found.update(joined.cases)
+        return found
+
     def chosen(self, backend: str | None = None) -> Iterator[ChosenOptions]:
         """Yield what is known of each silence, of one backend or all, in order of first appearance."""
         for key, joined in self._joined.items():

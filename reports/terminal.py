@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..cases.ids import operator_version_of, split_version
+from ..cases.inferred import INFERENCE
 from ..cases.results import Outcome, Result
 from ..cases.short import known_short_id
 from .arithmetic import ArithmeticTables, print_arithmetic
@@ -247,7 +248,7 @@ def print_figures(console: Console, summary: Summary, backend: str, *, by_operat
     figures = summary.tally.figures(backend)
     _heading(console, f"{summary.backend(backend)}: {counted(figures.cases, 'result')}")
     if figures.cases:
-        console.print(_overall(figures, summary.declared))
+        console.print(_overall(figures, summary.declared, summary.behaviours.total(backend, INFERENCE)))
         if by_operator:
             console.print()
             console.print(_by_operator(summary, backend))
@@ -316,7 +317,7 @@ def _detail_lines(detail: str, look: _Look) -> list[str]:
     return lines[: look.lines] + ([f"… {counted(more, 'more line')} in results.jsonl"] if more > 0 else [])
 
 
-def _overall(figures: Figures, declared: bool) -> Table:
+def _overall(figures: Figures, declared: bool, inferred: Mapping[str, int]) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
@@ -327,11 +328,18 @@ def _overall(figures: Figures, declared: bool) -> Table:
     if declared:
         line = f"{figures.passed:,} of {judged}, under declared arithmetic"
         table.add_row("    as declared", _share(figures.declared_correctness), line)
+    if inferred:
+        line = f"{inferred.get('exact', 0):,} of {judged}, {inferred.get('open', 0):,} open"
+        table.add_row("    exact", _share(_exact(inferred, figures)), line)
     table.add_row("  support", _share(figures.support), f"{figures.judged:,} of {asked}")
     put = counted(figures.put, "invalid input")
     table.add_row("  refusal", _share(figures.refusal), f"{figures.refused:,} of {put} refused")
     table.add_row("  outcomes", "", _outcomes(figures))
     return table
+
+
+def _exact(inferred: Mapping[str, int], figures: Figures) -> Fraction | None:
+    return Fraction(inferred.get("exact", 0), figures.judged) if figures.judged else None
 
 
 def _outcomes(figures: Figures) -> str:
@@ -526,6 +534,10 @@ def _figure_rows(summary: Summary, backends: Sequence[str]) -> Iterator[_ShareRo
     yield _ShareRow("correctness", tuple(percent(figures.correctness) for figures in every))
     if summary.declared:
         yield _ShareRow("  as declared", tuple(percent(figures.declared_correctness) for figures in every))
+    inferred = [summary.behaviours.total(backend, INFERENCE) for backend in backends]
+    if any(inferred):
+        shares = (_exact(one, figures) if one else None for one, figures in zip(inferred, every, strict=True))
+        yield _ShareRow("  exact", tuple(map(percent, shares)))
     yield _ShareRow("support", tuple(percent(figures.support) for figures in every))
     yield _ShareRow("refusal", tuple(percent(figures.refusal) for figures in every))
 

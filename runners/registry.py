@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from ..cases.errors import OpconformError, did_you_mean
-from ..cases.runner import NotInstalled, Runner
+from ..cases.runner import BackendKind, NotInstalled, Runner, kind_of
 from .fitting import misfit
 from .loading import is_target, make
 from .programs.environments import PORTABLE, checked_interpreter, client_command, environment, kept_environments
@@ -41,7 +41,8 @@ class BackendSpec:
     `name` is the name in results. `target` is `module:Class`, or the words of a command; `path` goes before `sys.path`
     in the worker. `standards` is empty if only the opened backend knows them. `argument` is the argument that a plug-in
     is called with, if any; for a built-in runner under another interpreter it is the runner's name. `preload` are
-    modules that a process can import before it is forked; missing ones are imported in each worker.
+    modules that a process can import before it is forked; missing ones are imported in each worker. `kind` is that of a
+    built-in backend; others say it when they are opened.
     """
 
     name: str
@@ -51,6 +52,7 @@ class BackendSpec:
     standards: tuple[str, ...] = ()
     argument: str | None = None
     preload: tuple[str, ...] = ()
+    kind: BackendKind = "run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class _BuiltIn:
     library: str
     requirement: str | None = None  # the name for pip, if it differs from the library's
     preload: tuple[str, ...] = ()  # only for libraries that are known to work when forked after import
+    kind: BackendKind = "run"
 
     @property
     def install(self) -> str:
@@ -122,6 +125,26 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
         "the reference evaluator of the onnx package",
         "onnx",
         preload=(f"{_BACKENDS}.onnx_reference", "onnx.reference.ops._op_list"),
+    ),
+    "onnx-infer": _BuiltIn(
+        "onnx_tools:OnnxInfer", ("onnx",), "the shape inference of the onnx package", "onnx", kind="infer"
+    ),
+    "onnx-infer-strict": _BuiltIn(
+        "onnx_tools:OnnxInferStrict",
+        ("onnx",),
+        "the same with strict_mode and check_type, which refuses what it cannot infer",
+        "onnx",
+        kind="infer",
+    ),
+    "onnx-infer-data": _BuiltIn(
+        "onnx_tools:OnnxInferData", ("onnx",), "the same with data propagation", "onnx", kind="infer"
+    ),
+    "onnxruntime-infer": _BuiltIn(
+        "onnx_tools:OnnxRuntimeInfer",
+        ("onnx",),
+        "the types and shapes that onnxruntime infers when it loads a model",
+        "onnxruntime",
+        kind="infer",
     ),
     "onednn": _BuiltIn(
         "onednn:OneDnnGraph", ("onednn",), "oneDNN Graph on the CPU, one thread", _LIBDNNL, "onednn-cpu-gomp"
@@ -274,7 +297,8 @@ def _built_in_spec(name: str) -> BackendSpec:
     if not _is_installed(built_in.library):
         raise NotInstalled(f"{name} needs {built_in.library}, which is not installed: {built_in.install}")
     preload = built_in.preload
-    return BackendSpec(name, "built-in", built_in.target, standards=built_in.standards, preload=preload)
+    standards, kind = built_in.standards, built_in.kind
+    return BackendSpec(name, "built-in", built_in.target, standards=standards, preload=preload, kind=kind)
 
 
 def _release(name: str) -> tuple[str, str] | None:
@@ -386,7 +410,7 @@ def _is_installed(library: str) -> bool:
 
 def _checked(backend: str, made: Any) -> Runner:
     """Return `made` if it has everything that a runner needs; OpconformError names what is missing or wrong."""
-    faults = [fault for fault in (_name_fault(made), _standards_fault(made)) if fault]
+    faults = [fault for fault in (_name_fault(made), _standards_fault(made), _kind_fault(made)) if fault]
     faults += [f"no method {name!r}" for name in _METHODS if not callable(getattr(made, name, None))]
     if faults:
         raise OpconformError(
@@ -399,6 +423,14 @@ def _checked(backend: str, made: Any) -> Runner:
 def _name_fault(made: Any) -> str | None:
     name = getattr(made, "name", None)
     return None if isinstance(name, str) and name else f"'name' is {name!r}, expected a string"
+
+
+def _kind_fault(made: Any) -> str | None:
+    try:
+        kind_of(made)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def _standards_fault(made: Any) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from ...cases.inferred import INFERENCE
 from ...cases.results import Outcome
 from ...runners.judging.accuracy import Grade
 from ..arithmetic import IN_FULL, SUBJECTS, Graded, rolled_up
@@ -52,6 +53,7 @@ def write_backend_pages(site: SiteWriter, gathered: Gathered, known: Knowledge, 
             behaves=list(_behaves_like(gathered, column)),
             run=next(_run(merged) for merged in gathered.wholes if column.name in merged.versions),
             declared=gathered.terms.declaration is not None,
+            inferred=gathered.tables.behaviours.total(column.name, INFERENCE),
         )
 
 

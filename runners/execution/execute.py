@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -26,6 +26,7 @@ from ...cases.batch import Batch, CaseSource
 from ...cases.elements import Array
 from ...cases.errors import OpconformError
 from ...cases.results import Outcome, Result
+from ...cases.runner import BackendKind
 from ..judging.answers import (
     Answer,
     Answered,
@@ -58,6 +59,7 @@ UNFIT = b"@unfit "
 
 Begin: TypeAlias = Callable[[int, Phase], None]
 
+_OUTPUTS = "outputs"
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 _SECONDS = 0.05
 """Seconds after which the answers so far are judged, so that a slow backend's results keep coming."""
@@ -77,6 +79,14 @@ _OUTCOME_OF_LOSS = {"timeout": Outcome.TIMEOUT, "raised": Outcome.RUNNER_ERROR}
 
 class _Unfit(Exception):  # noqa: N818 - says of our side what NotInstalled says of the user's
     """The backend's runner does not fit its library's release; the text is for the user."""
+
+
+@runtime_checkable
+class HasMeanings(Protocol):
+    """A source that also knows what programs say without being run."""
+
+    def meaning(self, kind: BackendKind, /) -> CaseSource:
+        """Return the same cases as they are for backends of this kind."""
 
 
 class Attach(Protocol):
@@ -120,7 +130,11 @@ class Assignment:
             raise
         gc.freeze()  # the imported modules stay: the garbage collector need not visit them again and again
         gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-        return Worker(hosts, self.backend.name, self.source, MappingProxyType(dict(self.required)), self.attach)
+        kind, source, attach = hosts.about.kind, self.source, self.attach
+        if kind != "run":  # what other attachments say is about values
+            attach = {name: made for name, made in attach.items() if name == _OUTPUTS}
+            source = source.meaning(kind) if isinstance(source, HasMeanings) else source
+        return Worker(hosts, self.backend.name, source, MappingProxyType(dict(self.required)), attach)
 
 
 @dataclass

@@ -27,6 +27,7 @@ import numpy as np
 
 from ...cases.elements import (
     Array,
+    canonical,
     content,
     element_types,
     from_content,
@@ -36,6 +37,7 @@ from ...cases.errors import ProgramError
 from ...cases.program import Program
 from ...cases.results import EffectReason
 from ...cases.runner import (
+    BackendKind,
     Claims,
     Classifies,
     Describes,
@@ -46,6 +48,7 @@ from ...cases.runner import (
     Runner,
     Unsupported,
     Words,
+    kind_of,
 )
 from ..fitting import misfit
 from ..judging.answers import (
@@ -107,6 +110,7 @@ class About(msgspec.Struct, frozen=True, tag="about"):
     """A backend's description of itself after it is opened.
 
     `claims` is what it promises to support, if anything; `name` is its own name, empty if it could not be asked.
+    `kind` is what it does with a program.
     """
 
     version: str
@@ -114,6 +118,7 @@ class About(msgspec.Struct, frozen=True, tag="about"):
     facts: Mapping[str, str] = {}
     claims: Claims | None = None
     name: str = ""
+    kind: BackendKind = "run"
 
 
 class _Tensor(msgspec.Struct, frozen=True, array_like=True):
@@ -256,7 +261,10 @@ class Host:
         claims = self.runner.claims() if isinstance(self.runner, Promises) else None
         standards = tuple(map(_utf8, self.runner.standards))
         name = _utf8(str(getattr(self.runner, "own_name", self.runner.name)))
-        return About(_utf8(str(self.runner.version())), standards, printable_facts, claims, name)
+        kind = kind_of(self.runner)
+        if kind != "run":
+            printable_facts = {"kind": kind, **printable_facts}
+        return About(_utf8(str(self.runner.version())), standards, printable_facts, claims, name, kind)
 
     def _answer(self, request: Request, index: int, begin: Begin) -> _Answer | _Refused:
         given, self._given = self._given, None
@@ -268,7 +276,11 @@ class Host:
         first, prepared.ran = not prepared.ran, True
         begin(index, request.phase)
         try:
-            answer = answer_of(request.program, prepared.executable.run(request.inputs))
+            outputs_given = prepared.executable.run(request.inputs)
+            if kind_of(self.runner) == "run":
+                answer = answer_of(request.program, outputs_given)
+            else:  # texts, whatever the types of the program's outputs
+                answer = Answer(tuple(map(canonical, outputs_given)))
             seconds = time.perf_counter() - started
             outputs = tuple(map(_tensor, answer.outputs))
             effects = list(_overwritten(request, copies))

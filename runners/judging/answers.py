@@ -28,6 +28,8 @@ rounded or cut at some digit; infinities and NaN have their names.
 
 `same-bits`: the bytes of each element of the output named, also of NaN, equal the last dimension of the array.
 
+`infers(names, exact)`: the outputs are texts on types and shapes; see `inference.py`.
+
 `same-seed(differs)`: a fresh program gives the same answer to the bit, or with `differs` another answer. The worker
 runs it.
 
@@ -63,6 +65,7 @@ from ...cases.elements import (
 )
 from ...cases.program import Program, Structure, StructureKind, flat, is_tensor
 from ...cases.runner import Reason
+from .inference import is_weaker
 
 # Plain numbers: arithmetic on enumeration members costs more than the arithmetic on arrays.
 _FREE, _ZERO, _NAN = np.uint8(Flag.FREE), np.uint8(Flag.ZERO), np.uint8(Flag.NAN)
@@ -259,6 +262,8 @@ def holds(  # noqa: PLR0911 - one for each check
             wanted = np.broadcast_to(check.arrays[0], (lanes, *check.arrays[0].shape[1:]))
             printed = np.ascontiguousarray(given[check.outputs[0]])[..., np.newaxis].view(np.uint8)
             return all_of_lane(printed == wanted)
+        case "infers":
+            return is_weaker(check, outputs, numbers)
         case "order" | "one-of" | "same-seed":  # the last belongs to running, the others to comparing
             return np.ones(lanes, bool)
     raise KeyError(check.name)

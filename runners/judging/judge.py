@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ...cases.batch import EXCEPTIONAL, Batch, Bounds, Expectation, Flag, Labels, Option, any_of_lane
+from ...cases.batch import EXCEPTIONAL, Batch, Bounds, Check, Expectation, Flag, Labels, Option, any_of_lane
 from ...cases.elements import Array, comparable, element_type, lane_contents, type_of
 from ...cases.program import Program
 from ...cases.results import Level, Outcome
+from . import inference
 from .answers import (
     ALARM,
     RANDOM,
@@ -552,9 +553,24 @@ class _Judging:
             )
             for index, (name, bounds, output, taken) in enumerate(columns)
         ]
+        inferring = next((check for check in held.option.checks if check.name == "infers"), None)
+        if inferring is not None:
+            return list(_wrong_texts(inferring, compared))
         texts = mismatch_texts(compared) if compared else [""] * len(rows)
         details = (text or _as_a_whole(held, row) for text, row in zip(texts, rows.tolist(), strict=True))
         return [Verdict(Outcome.WRONG_VALUE, {}, detail, ratio) for detail, ratio in zip(details, ratios, strict=True)]
+
+
+def _wrong_texts(check: Check, compared: Sequence[Compared]) -> Iterator[Verdict]:
+    """Yield the verdict on each lane of inferred types and shapes that are wrong."""
+    bounds, outputs = [one.bounds for one in compared], [one.output for one in compared]
+    for lane in range(len(compared[0].wrong)):
+        rows = [one for one in compared if one.wrong[lane]]
+        got = [inference.read_text(one.output[lane])[:_LONGEST_TEXT] for one in rows]
+        lines = [
+            f"{one.name}: inferred {text}, want {one.bounds.lower[lane]}" for one, text in zip(rows, got, strict=True)
+        ]
+        yield Verdict(inference.outcome_of(check, bounds, outputs, lane), detail="\n".join(lines))
 
 
 def _taken(option: Option, bounds: Sequence[Bounds], numbers: Sequence[Array], inside: Sequence[Array]) -> list[Array]:
@@ -563,6 +579,8 @@ def _taken(option: Option, bounds: Sequence[Bounds], numbers: Sequence[Array], i
     for check in option.checks:
         if check.name == "one-of":
             masks[check.outputs[0]] = masks[check.outputs[0]] & is_one_of(check, numbers)
+        elif check.name == "infers":
+            masks = [inference.admitted_texts(check, *pair) for pair in zip(bounds, numbers, strict=True)]
     return masks
 
 

@@ -300,6 +300,7 @@ _EVERYWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "accumulator": ("wide", "stepwise", "narrow"),
         "flush": ("none", "output", "input-and-output"),
+        "inference": ("exact", "open"),
         "invalid": ("rejected", "answered"),
         "overflow": ("avoided", "infinite"),
         "summation": ("sums", "running-means"),

@@ -1,0 +1,250 @@
+"""What a program says without being run: the types and shapes of its outputs, for backends that infer these.
+
+They come from the recorded formula. Symbolic dimensions are found by substitution: the formula is recorded again with
+other sizes, and a name or number is right if it is right in every valid one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..cases.batch import Batch, Bounds, CaseSource, Check, Expectation, Labels, Option
+from ..cases.elements import Array
+from ..cases.errors import OpconformError
+from ..cases.ids import CaseId, parse_id
+from ..cases.inferred import COMPUTED, INFERENCE, UNKNOWN, inferred
+from ..cases.program import Program, Structure, is_tensor
+from ..cases.runner import BackendKind
+from .arithmetic.formula import Fork
+from .arithmetic.recording import Recording
+from .arithmetic.tape import Asks
+from .families import reference_of
+from .fills import FIRST
+from .operands import Argument, Arrays
+from .rows import without_settings
+from .source import GeneratedCases, Part, Prepared, facts_of
+
+INVALID = "invalid-program"
+"""What the behaviour on an invalid program is reported under if nothing is demanded: `refused` or `answered`."""
+
+_MOST_SUBSTITUTIONS = 48
+
+Shape = tuple[int, ...]
+Sizes = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class CasesOfEveryKind(GeneratedCases):
+    """Generated cases, also as they are for backends that do not run programs."""
+
+    def meaning(self, kind: BackendKind) -> CaseSource:
+        """Return the cases for backends of a kind."""
+        return Meanings(self, kind)
+
+
+@dataclass(frozen=True)
+class Meanings:
+    """The cases of a source, each with what its program says; picklable.
+
+    Only the program counts, so cases that differ in their data have equal expectations.
+    """
+
+    source: GeneratedCases
+    kind: BackendKind
+
+    def case(self, text: str, /) -> Batch:
+        """Return one case as a batch of one. Raises CaseIdError."""
+        return next(self.batches([text]))
+
+    def batches(self, texts: Sequence[str], /) -> Iterator[Batch]:
+        """Yield the cases with these ids, in this order. Raises CaseIdError."""
+        for part in self.source.parts(texts):
+            plain = self.source.batch(part, Expectation((), part.types, len(part.ids)))
+            yield replace(plain, expectation=inference_of(part, plain.program))
+
+
+def one_of_each_program(source: GeneratedCases, ids: Iterator[str], named: Sequence[str]) -> Iterator[str]:
+    """Yield the first valid case of each program, and ids that are `named` anyway."""
+    seen = set[CaseId]()
+    for text in ids:
+        case = parse_id(text)
+        bare = replace(without_settings(case, "draw", "seed"), fill=FIRST, edge=None)
+        if text in named or (bare not in seen and not source.row(case).rejected):
+            seen.add(bare)
+            yield text
+
+
+def inference_of(part: Part, program: Program) -> Expectation:
+    """Return the texts that inference may answer for cases of one program, each exact or with something left open."""
+    lanes, outputs = len(part.ids), program.answers
+    types = ("string",) * len(outputs)
+    if part.recording is None:
+        options = (
+            _plain(((INVALID, "refused"),), "rejected", lanes),
+            _plain(((INVALID, "answered"),), "anything", lanes),
+        )
+        return Expectation(options, types, lanes)
+    names = ",".join(sorted({str(dim) for one in program.given for dim in one.dims if isinstance(dim, str)}))
+    symbolic = symbolic_dims(part.lane.prepared, part.tensors) if names else None
+    variants: dict[tuple[str, ...], list[Labels]] = {}
+    made: list[Option] = []
+    for fork in part.recording.forks:
+        if fork.kind in ("values", "any"):
+            shapes = _shapes(part.recording, fork, len(outputs))
+            found: Sequence[Sequence[str] | None] = symbolic or [None] * len(outputs)
+            rows = zip(outputs, shapes, found, strict=True)
+            dims = [_words(output.shape, shape, named, output.rank is None) for output, shape, named in rows]
+            texts = tuple(inferred(output.type, some) for output, some in zip(outputs, dims, strict=True))
+            variants.setdefault(texts, []).append(fork.labels)
+        else:
+            made.append(_plain(fork.labels, "anything" if fork.kind == "anything" else "rejected", lanes))
+    for texts, several in variants.items():
+        shared = tuple(label for label in several[0] if all(label in labels for labels in several))
+        labels = shared if len(variants) > 1 or made else ()
+        made += [_texts(texts, labels, names, lanes, exact=exact) for exact in (True, False)]
+    return Expectation(tuple(made), types, lanes)
+
+
+def _plain(labels: Labels, kind: str, lanes: int) -> Option:
+    return Option(labels, kind="rejected" if kind == "rejected" else "anything", applies=np.ones(lanes, bool))
+
+
+def _texts(texts: Sequence[str], labels: Labels, names: str, lanes: int, *, exact: bool) -> Option:
+    columns = [np.full(lanes, text, object) for text in texts]
+    return Option(
+        (*labels, (INFERENCE, "exact" if exact else "open")),
+        tuple(Bounds("string", column, column, column) for column in columns),
+        applies=np.ones(lanes, bool),
+        checks=(Check("infers", tuple(range(len(texts))), (("names", names), ("exact", int(exact)))),),
+    )
+
+
+def _words(
+    fixed: Shape | None, shape: Shape | None, symbolic: Sequence[str] | None, of_any_rank: bool
+) -> Sequence[int | str] | None:
+    """Return the dimensions of an output: fixed ones, those found by substitution, or only what this case shows."""
+    if fixed is not None:
+        return fixed
+    if symbolic is not None and shape is not None and len(symbolic) == len(shape):
+        return symbolic
+    return None if shape is None or of_any_rank else [f"{size}{UNKNOWN}" for size in shape]
+
+
+def _shapes(recording: Recording, fork: Fork, count: int) -> list[Shape | None]:
+    """Return the shape of each output of a reading; None for one that is not a tensor."""
+    shapes = [recording.graph.nodes[at].shape for at in fork.outputs]
+    if not fork.structure:
+        return [*shapes] if len(shapes) == count else [None] * count
+    found: list[Shape | None] = []
+    rest = iter(shapes)
+    for structure in fork.structure:
+        own = [next(rest) for _ in range(_tensors(structure))]
+        found.append(own[0] if structure.kind == "tensor" else None)
+    return found
+
+
+def _tensors(structure: Structure) -> int:
+    if structure.kind in ("map", "sparse"):
+        return 2
+    return 1 if structure.kind == "tensor" else sum(map(_tensors, structure.items))
+
+
+# Symbolic dimensions
+
+
+def symbolic_dims(prepared: Prepared, tensors: Mapping[str, Arrays]) -> list[list[str]] | None:
+    """Return the words of each output's dimensions, as `cases/inferred.py` has them; None if data decide the shapes."""
+    if (
+        prepared.row.version.graphs or prepared.around is not None
+    ):  # what bodies declare of shapes is not in the formula
+        return None
+    sizes = {
+        f"{argument.name}_{axis}": size
+        for argument in prepared.arguments
+        if _is_symbolic(argument) and isinstance(argument.part, tuple)
+        for axis, size in enumerate(argument.part)
+    }
+    known = {
+        argument.port.name: tensors[argument.name][0][0, ...] for argument in prepared.arguments if argument.constant
+    }
+    base = _recorded(prepared, sizes, known)
+    if base is None:
+        return None
+    found: list[tuple[Sizes, list[Shape]]] = [(sizes, base)]
+    for other in _substitutions(sizes):
+        shapes = _recorded(prepared, other, known)
+        if shapes is not None:
+            found.append((other, shapes))
+    varied = {name for name in sizes if any(some[name] != sizes[name] for some, _ in found)}
+    words = []
+    for output, shape in enumerate(base):
+        if any(len(shapes[output]) != len(shape) for _, shapes in found):
+            return None
+        words.append([_word(output, axis, found, varied) for axis in range(len(shape))])
+    return words
+
+
+def _is_symbolic(argument: Argument) -> bool:
+    return argument.how != "written" and not argument.constant
+
+
+def _word(output: int, axis: int, found: Sequence[tuple[Sizes, list[Shape]]], varied: set[str]) -> str:
+    values = [shapes[output][axis] for _, shapes in found]
+    sizes = found[0][0]
+    names = [name for name in sizes if all(some[name] == v for (some, _), v in zip(found, values, strict=True))]
+    if len(set(values)) > 1:
+        return "|".join(names) or COMPUTED
+    if varied == {*sizes}:
+        return str(values[0])
+    return "|".join([str(values[0]), *names]) + UNKNOWN  # some name has no other valid size: it may be either
+
+
+def _substitutions(sizes: Sizes) -> Iterator[Sizes]:
+    """Yield other sizes for the names: those of one size together, all, two exchanged, and each alone."""
+    made: list[Sizes] = []
+    for size in sorted({*sizes.values()}):
+        made += [
+            {**sizes, **{name: other for name, own in sizes.items() if own == size}} for other in (size + 1, 2 * size)
+        ]
+    made += [{name: factor * size for name, size in sizes.items()} for factor in (2, 3)]
+    pairs = itertools.combinations(sizes, 2)
+    made += [{**sizes, a: sizes[b], b: sizes[a]} for a, b in pairs if sizes[a] != sizes[b]]
+    for other in (0, 1, *sorted({*sizes.values()})):  # 0: the next size
+        made += [{**sizes, name: other or size + 1} for name, size in sizes.items()]
+    unique = {tuple(some.items()): some for some in made if dict(some) != dict(sizes)}
+    yield from list(unique.values())[:_MOST_SUBSTITUTIONS]
+
+
+def _recorded(prepared: Prepared, sizes: Sizes, known: Mapping[str, Array]) -> list[Shape] | None:
+    """Return the shape of each output for some sizes; None if they are invalid, or not the same for all data."""
+
+    def resized(argument: Argument) -> Argument:
+        if not _is_symbolic(argument) or not isinstance(argument.part, tuple):
+            return argument
+        return replace(argument, part=tuple(sizes[f"{argument.name}_{i}"] for i in range(len(argument.part))))
+
+    version = prepared.row.version
+    variadic = {port.name for port in version.signature.inputs if port.is_variadic}
+    ports = {
+        name: several if several is None else facts_of(tuple(map(resized, several)), name in variadic)
+        for name, several in prepared.given.items()
+    }
+    facts = replace(prepared.facts, ports=ports)
+    try:
+        recording = prepared.record(reference_of(prepared.row.spec, version), facts, known)
+    except (Asks, OpconformError, ValueError, TypeError, IndexError, KeyError, ZeroDivisionError):
+        return None  # sizes that no case has may be beyond what a formula foresees
+    if recording.invalid_clause:
+        return None
+    types = [type_ for _, type_ in prepared.outputs if type_ is not None]
+    if not all(map(is_tensor, types)):
+        return None
+    shapes = {tuple(_shapes(recording, fork, len(types))) for fork in recording.forks if fork.kind in ("values", "any")}
+    if len(shapes) != 1:
+        return None
+    (only,) = shapes
+    return [shape for shape in only if shape is not None] if None not in only else None

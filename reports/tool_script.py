@@ -1,0 +1,98 @@
+"""Scripts that reproduce a case on a tool of the onnx package that runs nothing, with only that package."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+
+from ..cases.batch import Batch
+from ..cases.elements import element_type, element_types
+from ..cases.errors import OpconformError
+from .script import literal
+from .show import node_text
+from .text import TOOLS
+
+_HEAD = '''"""{title}
+Needs onnx, and exits 1 unless {demand}.
+"""
+import base64, zlib
+import onnx
+{imports}
+model = onnx.load_from_string(zlib.decompress(base64.b64decode({model})))
+'''
+
+
+def tool_script(case: Batch, backend: str) -> str:
+    """Return the script for a case as it is for a tool. Raises OpconformError for a backend without such scripts."""
+    if backend not in _MADE:
+        raise OpconformError(f"there are no scripts for {backend!r}, only for {', '.join(_MADE)}")
+    return "\n".join(_MADE[backend](case, backend))
+
+
+def _inference(case: Batch, backend: str) -> Iterator[str]:
+    from ..cases.onnx_model import onnx_model  # noqa: PLC0415 - importing onnx costs a fifth of a second
+
+    model = onnx_model(case.program)
+    for output in model.graph.output:
+        output.ClearField("type")
+    wanted = dict.fromkeys(
+        tuple(str(bounds.value[0]) for bounds in option.outputs)
+        for option in case.expectation.options
+        if option.kind == "values"
+    )
+    yield _head(
+        case,
+        model.SerializeToString(deterministic=True),
+        "the inferred types and shapes are right",
+        "from onnx import shape_inference\n",
+    )
+    names = {element_type(name).onnx: name for name in element_types()}
+    yield f"NAMES = {literal(names)}"
+    yield ""
+    yield ""
+    yield "def text(type_):"
+    yield "    kind = type_.WhichOneof('value')"
+    yield "    if kind != 'tensor_type':"
+    yield "        return kind or '?'"
+    yield "    tensor = type_.tensor_type"
+    yield "    name = NAMES.get(tensor.elem_type, '?')"
+    yield "    dims = [str(d.dim_value) if d.HasField('dim_value') else d.dim_param or '?' for d in tensor.shape.dim]"
+    yield "    return f\"{name}[{','.join(dims)}]\" if tensor.HasField('shape') else name"
+    yield ""
+    yield "# What the program determines; 'N?' may be unknown or N, 'a|b' either, '*' only unknown."
+    yield f"WANT = {literal([list(texts) for texts in wanted])}"
+    yield f"made = shape_inference.infer_shapes(model{_SETTINGS[backend]})"
+    yield "got = [text(output.type) for output in made.graph.output]"
+    yield 'print("got", *got)'
+    yield 'print("want", *WANT, sep="\\n  ")'
+    yield _AGREES
+
+
+_AGREES = '''
+
+def agrees(want, got):
+    """Whether an inferred type and shape contradict none of the expected words."""
+    if "(" in want or want.partition("[")[0] != got.partition("[")[0]:
+        return "(" in want or got.startswith("?")
+    if "[" not in want or "[" not in got:
+        return True
+    want, got = ([d for d in text[text.index("[") + 1 : -1].split(",") if d] for text in (want, got))
+    return len(want) == len(got) and all(not g.isdigit() or g in w.rstrip("?").split("|") for w, g in zip(want, got))
+
+
+assert any(all(map(agrees, want, got)) for want in WANT), "wrong"'''
+
+_SETTINGS: Mapping[str, str] = MappingProxyType({
+    "onnx-infer": "",
+    "onnx-infer-strict": ", check_type=True, strict_mode=True",
+    "onnx-infer-data": ", data_prop=True",
+})  # fmt: skip
+_MADE: Mapping[str, Callable[[Batch, str], Iterator[str]]] = MappingProxyType(dict.fromkeys(TOOLS, _inference))
+
+
+def _head(case: Batch, model: bytes, demand: str, imports: str) -> str:
+    title = f"{case.id}\n{node_text(case.program)}".replace("\\", r"\\").replace('"""', r"\"\"\"")
+    packed = base64.b64encode(zlib.compress(model, 9)).decode()
+    return _HEAD.format(title=title, demand=demand, imports=imports, model=literal(packed))

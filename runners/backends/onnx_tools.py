@@ -1,0 +1,175 @@
+"""Tools around ONNX models that run nothing: the shape inference of onnx and of onnxruntime."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from onnx import ModelProto, TypeProto, shape_inference
+from onnx import __version__ as onnx_version
+
+from ...cases.elements import Array, element_type, element_types
+from ...cases.inferred import inferred
+from ...cases.onnx_model import onnx_model
+from ...cases.program import Program
+from ...cases.runner import BackendKind, Executable, Reason, Unsupported, Words, meaning
+from .onnxruntime import OnnxRuntime
+
+WORDS = (
+    Words(r"No schema registered|No Schema registered|No Op registered", "operator-version", plain=True),
+    Words(r"unsupported type|Unsupported type|type inference failed", "type"),
+    Words(r"[Uu]nrecognized attribute|[Aa]ttribute", "attribute"),
+    Words(r"\brank\b|dimensions?\b", "shape"),
+)
+"""The messages of onnx 1.23."""
+
+
+class OnnxInfer:
+    """onnx.shape_inference on the model without the types of its outputs."""
+
+    name = "onnx-infer"
+    standards: tuple[str, ...] = ("onnx",)
+    kind: BackendKind = "infer"
+    settings: ClassVar[dict[str, bool]] = {}
+
+    def version(self) -> str:
+        """Return onnx's version."""
+        return onnx_version
+
+    def describe(self) -> dict[str, str]:
+        """Return the settings of the inference."""
+        return {"settings": ", ".join(name for name, is_set in self.settings.items() if is_set) or "default"}
+
+    def prepare(self, program: Program, /) -> Executable:
+        """Infer the types and shapes of `program`. Raises Unsupported, or onnx's own error."""
+        model = untyped(program)
+        try:
+            made = shape_inference.infer_shapes(model, **self.settings)
+        except Exception as error:
+            found = meaning(WORDS, str(error))
+            if found is not None and found.plain:
+                raise Unsupported(str(error), found.reason) from error
+            raise
+        return Inferred([text_of(output.type) for output in made.graph.output])
+
+    def reason(self, error: BaseException, /) -> Reason:
+        """Return why onnx refused, as far as its message shows."""
+        found = meaning(WORDS, str(error))
+        return found.reason if found else "other"
+
+
+class OnnxInferStrict(OnnxInfer):
+    """onnx.shape_inference that refuses programs which it cannot infer, or whose types do not fit."""
+
+    name = "onnx-infer-strict"
+    settings: ClassVar[dict[str, bool]] = {"check_type": True, "strict_mode": True}
+
+
+class OnnxInferData(OnnxInfer):
+    """onnx.shape_inference that computes shapes from the values of constants."""
+
+    name = "onnx-infer-data"
+    settings: ClassVar[dict[str, bool]] = {"data_prop": True}
+
+
+class OnnxRuntimeInfer(OnnxRuntime):
+    """What onnxruntime infers when it loads a model without the types of its outputs."""
+
+    name = "onnxruntime-infer"
+    kind: BackendKind = "infer"
+    optimisations = "ORT_DISABLE_ALL"
+
+    def prepare(self, program: Program, /) -> Executable:
+        """Load `program`. Raises Unsupported, or onnxruntime's own error."""
+        model = untyped(program)
+        try:
+            ports = self._outputs(model)
+        except Exception as error:
+            self.refuse_if_plain(error)
+            raise
+        return Inferred([_of_runtime(one.type, one.shape or self._no_dims(model, one.name)) for one in ports])
+
+    def _outputs(self, model: ModelProto) -> Sequence[Any]:
+        provider = [(self.provider, self.provider_options)]
+        session = self.library.InferenceSession(
+            model.SerializeToString(), self.options, providers=provider, enable_fallback=0
+        )
+        ports: Sequence[Any] = session.get_outputs()
+        return ports
+
+    def _no_dims(self, model: ModelProto, name: str) -> list[int] | None:
+        """Return the shape of an output without dimensions: None if its rank is unknown.
+
+        The library shows both as an empty list. The shape of an added Shape tells them apart.
+        """
+        asking = ModelProto()
+        asking.CopyFrom(model)
+        asking.graph.node.add(op_type="Shape", input=[name], output=[_RANK])
+        asking.graph.output.add(name=_RANK)
+        try:
+            (rank,) = next(port.shape for port in self._outputs(asking) if port.name == _RANK)
+        except Exception:  # Shape is missing for this type or in this opset
+            return None
+        return [] if rank == 0 else None
+
+
+class Inferred:
+    """The texts of a program's outputs, whatever the inputs."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = list(texts)
+
+    def run(self, _inputs: Sequence[Array], /) -> Sequence[Any]:
+        """Return the texts."""
+        return self._texts
+
+
+def untyped(program: Program) -> ModelProto:
+    """Return the model of `program` without what it says of its outputs."""
+    model = onnx_model(program)
+    for output in model.graph.output:
+        output.ClearField("type")
+    return model
+
+
+def text_of(proto: TypeProto) -> str:
+    """Return a type of ONNX as text; `?` if it is unknown."""
+    match proto.WhichOneof("value"):
+        case "tensor_type":
+            tensor = proto.tensor_type
+            dims = None
+            if tensor.HasField("shape"):
+                dims = [
+                    dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in tensor.shape.dim
+                ]
+            return inferred(_NAMES.get(tensor.elem_type), dims)
+        case "sequence_type":
+            return f"seq({_plain(proto.sequence_type.elem_type)})"
+        case "optional_type":
+            return f"optional({_plain(proto.optional_type.elem_type)})"
+        case "map_type":
+            key = _NAMES.get(proto.map_type.key_type)
+            return f"map({key},{_plain(proto.map_type.value_type)})"
+        case "sparse_tensor_type":
+            return f"sparse({_NAMES.get(proto.sparse_tensor_type.elem_type)})"
+    return inferred(None, None)
+
+
+_NAMES = {element_type(name).onnx: name for name in element_types()}
+
+
+def _plain(proto: TypeProto) -> str:
+    """Return a type inside another one, without dimensions."""
+    return re.sub(r"\[.*\]", "", text_of(proto))
+
+
+_RANK = "opconform_rank"
+_RUNTIME_NAMES = {"float": "float32", "double": "float64"}
+
+
+def _of_runtime(type_: str, shape: Sequence[Any] | None) -> str:
+    """Return a type in onnxruntime's words, such as `tensor(float)`, as text."""
+    words = re.sub(r"tensor\((\w+)\)", lambda match: _RUNTIME_NAMES.get(match[1], match[1]), type_)
+    words = words.replace("sparse_", "sparse:") if words.startswith("sparse_") else words
+    return inferred(words, shape) if "(" not in words else words.replace(" ", "")

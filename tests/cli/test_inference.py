@@ -1,0 +1,103 @@
+"""Backends that infer types and shapes: judged, reported, waived and judged again like others."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from fakes.here import run_here
+from fakes.ran import Ran
+
+from opconform.cli import main
+
+MEANS = "onnx/ReduceMean-13/float32/*"
+RMS = "onnx/RMSNormalization-23/float32,bfloat16/2x3x5,5/scale-from=constant/uniform"
+STFT = "onnx/STFT-17/float64,int32/1x8x1,5/frame_length-from=constant;frame_step=1;window-from=constant/uniform"
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    def ran(backend: str, *more: str) -> Ran:
+        out = tmp_path / f"out{len(list(tmp_path.iterdir()))}"
+        with run_here():
+            done = CliRunner().invoke(main, ["run", backend, "--quiet", "--jobs", "1", "--out", str(out), *more])
+        return Ran(done.exit_code, done.output, out)
+
+    return ran
+
+
+def own(name: str) -> str:
+    return f"python:fakes.inferring:{name}"
+
+
+def test_what_the_program_determines_is_exact_and_the_rest_is_counted_apart(run) -> None:
+    ran = run(own("Knows"), "--select", MEANS)
+    assert ran.code == 0, ran.output
+    assert set(ran.outcomes()) == {"pass"}
+    shown = {case: result["behaviour"]["inference"] for case, result in ran.results.items()}
+    assert {tuple(options) for options in shown.values()} == {("exact",), ("open",)}
+    assert all((options == ["open"]) == ("dims=symbolic" in case) for case, options in shown.items())
+    assert f"{list(shown.values()).count(['open'])} open" in ran.output
+
+
+def test_a_wrong_rank_fails_and_says_both_shapes(run) -> None:
+    ran = run(own("Adds"), "--select", "onnx/ReduceMean-13/float32/3x2x2/axes=-1/*")
+    assert ran.code == 1
+    (result,) = ran.results.values()
+    assert (result["outcome"], result["detail"]) == (
+        "wrong-shape",
+        "reduced: inferred float32[3,2,1,1], want float32[3,2,1]",
+    )
+
+
+def test_an_open_dimension_fails_only_if_the_user_requires_exactness(run, tmp_path: Path) -> None:
+    ran = run(own("Forgets"), "--select", "onnx/ReduceMean-13/float32/3x2x2/axes=-1/*")
+    assert (ran.code, [one["behaviour"] for one in ran.lines]) == (0, [{"inference": ["open"]}])
+    ran = run(own("Forgets"), "--select", "onnx/ReduceMean-13/float32/3x2x2/axes=-1/*", "--require", "inference=exact")
+    assert (ran.code, [one["outcome"] for one in ran.lines]) == (1, ["wrong-value"])
+
+
+def test_a_refusal_of_a_valid_program_is_an_error(run) -> None:
+    ran = run(own("Refuses"), "--select", "onnx/ReduceMean-13/float32/3x2x2/axes=-1/*")
+    assert {result["outcome"] for result in ran.lines} == {"error"}
+
+
+def test_a_kind_that_there_is_not_is_named(run) -> None:
+    ran = run(own("Boasts"), "--select", MEANS)
+    assert ran.code == 2
+    assert "'kind' is 'guess', expected one of run, infer" in ran.output
+
+
+def test_onnx_infers_means_exactly_and_two_known_things_wrongly(run) -> None:
+    ran = run("onnx-infer", "--select", "onnx/ReduceMean-13/float32/3x2x2/*", "--select", RMS, "--select", STFT)
+    failed = {case: result for case, result in ran.results.items() if result["outcome"] != "pass"}
+    assert {case: (r["outcome"], r["detail"]) for case, r in failed.items()} == {
+        RMS: ("wrong-dtype", "Y: inferred float32[2,3,5], want bfloat16[2,3,5]"),
+        STFT: ("wrong-shape", "output: inferred float64[1,4,5,2], want float64[1,4,3,2]"),
+    }
+    assert len(ran.results) > len(failed)
+    assert ran.about["backends"]["onnx-infer"]["facts"]["kind"] == "infer"
+    again = CliRunner().invoke(main, ["rejudge", str(ran.folder), "--out", str(ran.folder) + "-again"])
+    assert "0 changed" in again.output, again.output
+
+
+def test_a_script_shows_the_inference_with_onnx_alone(tmp_path: Path) -> None:
+    shown = CliRunner().invoke(main, ["show", "--script", STFT, "--on", "onnx-infer"])
+    assert shown.exit_code == 0, shown.output
+    file = tmp_path / "case.py"
+    file.write_text(shown.output)
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "got float64[1,4,5,2]" in done.stdout
+
+
+def test_a_waiver_covers_a_wrong_inference(run, tmp_path: Path) -> None:
+    waivers = tmp_path / "waivers.yaml"
+    told = {"case": STFT, "outcome": "wrong-shape", "reason": "r", "link": "https://e.org", "owner": "o"}
+    waivers.write_text(json.dumps([{**told, "expires": "2999-01-01"}]))
+    ran = run("onnx-infer", "--select", STFT, "--waivers", str(waivers))
+    assert (ran.code, ran.lines[0]["outcome"]) == (0, "waived"), ran.output

@@ -1,0 +1,54 @@
+"""Backends that infer types and shapes: right, wrong, forgetful, and of a kind that there is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opconform.cases.inferred import inferred
+from opconform.cases.program import Program
+
+
+class Knows:
+    """Infers what the program itself declares; a subclass spoils it."""
+
+    name, standards, kind = "knows", ("onnx",), "infer"
+
+    def version(self) -> str:
+        return "1"
+
+    def prepare(self, program: Program) -> Knows:
+        self.texts = [inferred(o.type, self.dims(o.shape)) for o in program.answers]
+        return self
+
+    def dims(self, shape: tuple[int, ...] | None) -> tuple[int | None, ...] | None:
+        return shape
+
+    def run(self, inputs: Any) -> list[str]:
+        return self.texts
+
+
+class Adds(Knows):
+    """Says that a tensor has one dimension more."""
+
+    def dims(self, shape: tuple[int, ...] | None) -> tuple[int | None, ...] | None:
+        return None if shape is None else (*shape, 1)
+
+
+class Forgets(Knows):
+    """Never knows the first dimension."""
+
+    def dims(self, shape: tuple[int, ...] | None) -> tuple[int | None, ...] | None:
+        return shape and (None, *shape[1:])
+
+
+class Refuses(Knows):
+    """Refuses every program."""
+
+    def prepare(self, program: Program) -> Knows:
+        raise ValueError("this program is invalid")
+
+
+class Boasts(Knows):
+    """Has a kind that there is not."""
+
+    kind = "guess"

@@ -1,0 +1,51 @@
+"""What a program says of its outputs without being run."""
+
+from __future__ import annotations
+
+import pytest
+from fakes.here import shipped
+
+from opconform.generators.meanings import CasesOfEveryKind, one_of_each_program
+
+
+def source() -> CasesOfEveryKind:
+    found = CasesOfEveryKind()
+    found.__dict__["library"] = shipped()
+    return found
+
+
+def wanted(text: str) -> list[list[str]]:
+    """Return the expected texts of each exact option."""
+    options = source().meaning("infer").case(text).expectation.options
+    return [[o.lower[0] for o in option.outputs] for option in options if ("inference", "exact") in option.labels]
+
+
+@pytest.mark.parametrize(
+    ("case", "texts"),
+    [
+        ("onnx/ReduceMean-13/float32/3x2x2/axes=0/ramp", ["float32[1,2,2]"]),
+        ("onnx/ReduceMean-13/float32/3x2x2/axes=0;dims=symbolic;keepdims=0/ramp", ["float32[data_1,data_2]"]),
+        ("onnx/Add-7/float32/3x1,1x4/dims=symbolic/ramp", ["float32[*,*]"]),
+        ("onnx/Reshape-13/float32/3x2x4/shape=-1/ramp", ["float32[24]"]),
+        ("onnx/Reshape-13/float32/3x2x4/shape=-1;shape-from=graph-input/ramp", ["float32[24?]"]),
+        ("onnx/TopK-11/float32,int64/3x5/K=1;axis=-1;dims=symbolic/ramp", ["float32[X_0,1]", "int64[X_0,1]"]),
+    ],
+)
+def test_a_program_determines_shapes_by_constants_and_names(case: str, texts: list[str]) -> None:
+    assert wanted(case) == [texts]
+
+
+def test_an_invalid_program_may_be_refused_or_answered() -> None:
+    batch = source().meaning("infer").case("onnx/ReduceMean-13/float32/3x2x2/axes=3/ramp/axis-too-large")
+    assert [option.kind for option in batch.expectation.options] == ["rejected", "anything"]
+
+
+def test_only_one_valid_case_of_each_program_remains_but_named_ones_do() -> None:
+    ids = [
+        "onnx/ReduceMean-13/float32/3x2x2/axes=0/ramp",
+        "onnx/ReduceMean-13/float32/3x2x2/axes=0/uniform",
+        "onnx/ReduceMean-13/float32/3x2x2/axes=1/uniform",
+        "onnx/ReduceMean-13/float32/3x2x2/axes=3/ramp/axis-too-large",
+    ]
+    assert list(one_of_each_program(source(), iter(ids), ())) == [ids[0], ids[2]]
+    assert list(one_of_each_program(source(), iter(ids), ids[3:])) == [ids[0], ids[2], ids[3]]
