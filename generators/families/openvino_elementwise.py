@@ -6,20 +6,26 @@ import math
 
 import numpy as np
 
-from ...cases.elements import element_type
+from ...cases.elements import Array, element_type
 from ..arithmetic.binding import Formula
 from ..arithmetic.tape import Call, Value
+from ..fills import Drawing
 from .openvino import broadcast, broadcast_rule, stretches
 from .pointwise import meet
 
 
-def squared_difference(c: Call, formula: Formula, a: Value, b: Value) -> Value:
+def squared_difference(c: Call, a: Value, b: Value) -> Value:
     """The square of the difference, element by element.
 
     a: shape D, b: shape E, broadcast by auto_broadcast's rule. Source: OpenVINO SquaredDifference-1.
     """
-    difference = broadcast(c, formula, a, b)
-    return difference * difference
+
+    def square(a: Value, b: Value) -> Value:
+        c.require("broadcast", meet(a.shape, b.shape))
+        difference = a - b
+        return difference * difference
+
+    return broadcast(c, square, a, b)
 
 
 def divide(c: Call, formula: Formula, a: Value, b: Value) -> Value:
@@ -106,3 +112,12 @@ def select(c: Call, formula: Formula, cond: Value, then: Value, else_: Value) ->
     c.require("condition", stretches(cond.shape, np.broadcast_shapes(then.shape, else_.shape)))
     found: Value = formula(cond, then, else_)
     return found
+
+
+def fitting(drawing: Drawing) -> Array:
+    """Numbers of bits by which X moves up without losing any."""
+    numbers = drawing.values["X"].reshape(-1)
+    used = np.array([(n if n >= 0 else ~n).bit_length() for n in map(int, numbers)], np.int64)
+    room = drawing.type.bits - (drawing.type.smallest < 0) - used
+    room = room if numbers.size == drawing.size else np.full(drawing.size, room.min(initial=drawing.type.bits))
+    return drawing.draw.below(1 << 30, drawing.size) % (room + (drawing.type.smallest < 0))

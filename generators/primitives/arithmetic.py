@@ -174,6 +174,8 @@ class Quotient(Whole):
         n = np.where(n == 0, 1, n)
         if largest(total) >= _ROOM >> 1 or largest(n) >= 1 << 30:
             total, n = total.astype(object), n.astype(object)
+        elif parameters["rounding"] != "truncate" and total.dtype.itemsize < 8:  # a machine's type lacks twice the rest
+            total, n = total.astype(np.int64), n.astype(np.int64)
         return ROUNDINGS[parameters["rounding"]](total, n)
 
     @staticmethod
