@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...cases.elements import Array
+from ...cases.elements import Array, element_type
 from ..arithmetic.binding import Formula
 from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
@@ -214,6 +214,234 @@ def _places(c: Call, line: Value, values: Value, *, after: bool) -> Value:
     return y.cast(str(c.output_types["output"]))
 
 
+def bags_of_offsets(
+    c: Call, table: Value, indices: Value, offsets: Value, default: Value | None = None, weights: Value | None = None
+) -> Value:
+    """The sum or mean of the table's rows in each bag, the indices from one offset to before the next.
+
+    table: [V, E...]; indices, weights: [L]; offsets: [B], ascending; default: a scalar, the row for an empty bag, which
+    else is zeros; result: [B, E...]. Source: OpenVINO EmbeddingBagOffsets-15, EmbeddingBagOffsetsSum-3.
+    """
+    c.require("one-line", indices.rank == offsets.rank == 1)
+    starts = [int(n) for n in c.known("offsets")]
+    ends = [*starts[1:], indices.shape[0]]
+    c.require("offsets-range", all(0 <= first <= last for first, last in zip(starts, ends, strict=True)))
+    if starts and starts[0] > 0:
+        c.open("first-offset")
+    bags = [range(first, last) for first, last in zip(starts, ends, strict=True)]
+    return _bags(c, table, _rows(c, table, indices, weights), bags, _default(c, table, default, least=-1))
+
+
+def bags_of_segments(
+    c: Call,
+    table: Value,
+    indices: Value,
+    segments: Value,
+    count: Value,
+    default: Value | None = None,
+    weights: Value | None = None,
+) -> Value:
+    """The sum of the table's rows in each segment, the indices with the segment's number.
+
+    table: [V, E...]; indices, segments, weights: [L], segments ascending; count, default: scalars; result: [count,
+    E...]. Source: OpenVINO EmbeddingSegmentsSum-3.
+    """
+    c.require("one-line", indices.rank == 1 and segments.shape == indices.shape)
+    c.require("scalars", count.rank == 0)
+    number, own = int(c.known("num_segments")), c.known("segment_ids").astype(np.int64)
+    c.require("segments-ascend", bool((np.diff(own) >= 0).all()))
+    c.require("segments-range", bool(((own >= 0) & (own < number)).all()))
+    bags = [np.flatnonzero(own == n).tolist() for n in range(number)]
+    return _bags(c, table, _rows(c, table, indices, weights), bags, _default(c, table, default, least=0))
+
+
+def bags_packed(c: Call, table: Value, indices: Value, weights: Value | None = None) -> Value:
+    """The sum or mean of the table's rows at each row of indices.
+
+    table: [V, E...]; indices, weights: [B, n]; result: [B, E...]. Source: OpenVINO EmbeddingBagPacked-15,
+    EmbeddingBagPackedSum-3.
+    """
+    c.require("one-table", indices.rank == 2)
+    rows = _rows(c, table, indices, weights)
+    if not indices.shape[1]:
+        c.open("empty-bags")
+    return rows.sum((1,), keep=False) if _summed(c) else _mean(rows, 1)
+
+
+def _summed(c: Call) -> bool:
+    """Whether rows are added, not averaged."""
+    how = c.attr("reduction", "sum")
+    c.require_if_stated("reduction", how in ("sum", "mean"))
+    return bool(how == "sum")
+
+
+def _mean(rows: Value, axis: int) -> Value:
+    """The mean along an axis; that of whole numbers with an open rounding."""
+    return rows.mean((axis,), keep=False)
+
+
+def _rows(c: Call, table: Value, indices: Value, weights: Value | None) -> Value:
+    """The table's rows at indices, each times its weight."""
+    c.require("index-range", (indices >= 0) & (indices < table.shape[0]))
+    c.require("weights-shape", weights is None or weights.shape == indices.shape)
+    c.require_if_stated("weights-of-sum", weights is None or _summed(c))
+    rows = table.gather(indices, 0)
+    return rows if weights is None else rows * weights.reshape(*weights.shape, *(1,) * (table.rank - 1))
+
+
+def _default(c: Call, table: Value, default: Value | None, *, least: int) -> int | None:
+    """The row for an empty bag; None: zeros."""
+    if default is None:
+        return None
+    c.require("scalars", default.rank == 0)
+    row = int(c.known("default_index"))
+    if row == -1 and least == 0:
+        c.open("default-negative")
+        return None
+    c.require("default-range", least <= row < table.shape[0])
+    return None if row == -1 else row
+
+
+def _bags(c: Call, table: Value, rows: Value, bags: Sequence[Sequence[int]], default: int | None) -> Value:
+    """The sum or mean of the rows of each bag, stacked."""
+    summed = _summed(c)
+    empty = c.constant(0, table.type).broadcast(*table.shape[1:]) if default is None else table[default]
+    found = []
+    for bag in bags:
+        own = rows.take(np.array(bag, np.int64), 0)
+        found.append(empty if not len(bag) else own.sum((0,), keep=False) if summed else _mean(own, 0))
+    if not found:
+        return c.constant(0, table.type).broadcast(0, *table.shape[1:])
+    return found[0].stack(*found[1:])
+
+
+def segment_max(c: Call, data: Value, segments: Value, count: Value | None = None) -> Value:
+    """The largest of data's rows in each segment, the rows with the segment's number.
+
+    data: [n, E...]; segments: [n], ascending; count: a scalar; result: [segments, E...]. Source: OpenVINO SegmentMax-16.
+    """
+    c.require("one-line", data.rank >= 1 and segments.shape == data.shape[:1])
+    c.require("count-scalar", count is None or count.rank == 0)
+    own = c.known("segment_ids").astype(np.int64)
+    c.require("segments-ascend", bool((np.diff(own) >= 0).all()))
+    number, given = int(own.max(initial=-1)) + 1, None if count is None else int(c.known("num_segments"))
+    c.require("segments-range", bool((own >= 0).all()) and (given is None or number <= given))
+    if given is not None and given > number:
+        number = given if c.open("more-segments") == "count" else number
+    fill = c.attr("fill_mode")
+    c.require("fill-known", fill in ("ZERO", "LOWEST"))
+    empty = _lowest(c, data) if fill == "LOWEST" and len(set(own.tolist())) < number else 0
+    rows = []
+    for segment in range(number):
+        mine = data.take(np.flatnonzero(own == segment), 0)
+        if not mine.shape[0]:
+            rows.append(c.constant(empty, data.type).broadcast(*data.shape[1:]))
+            continue
+        found, rest = (mine.max((0,), keep=False, nan=nan) for nan in ("propagate", "ignore"))
+        if data.kind == "real":
+            lost = mine.isnan().cast("uint8").max((0,), keep=False).cast("bool")
+            way = c.open("nan", lost)
+            found = rest if way == "ignored" else found.undefined(lost) if way == "any" else found
+        rows.append(found)
+    if not rows:
+        return c.constant(0, data.type).broadcast(0, *data.shape[1:])
+    return rows[0].stack(*rows[1:])
+
+
+def _lowest(c: Call, data: Value) -> float:
+    """The lowest value of a type; for floats the finite one, or minus infinity."""
+    element = element_type(data.type)
+    if element.format is None:
+        return element.smallest
+    return -element.format.largest if c.open("lowest-float") == "finite" else -math.inf
+
+
+def ctc_greedy_decoder(c: Call, data: Value, mask: Value) -> Value:
+    """The best class of each step, repeated ones merged and blanks left out; the rest is -1.
+
+    data: [T, N, C]; mask: [T, N], ones, then zeros; result: [N, T, 1, 1]. Source: OpenVINO CTCGreedyDecoder-1.
+    """
+    c.require("shapes", data.rank == 3 and mask.shape == data.shape[:2])
+    given = c.known("sequence_mask").astype(np.float64)
+    c.require("mask-prefix", bool(np.isin(given, (0, 1)).all() and (np.diff(given, axis=0) <= 0).all()))
+    lengths = given.sum(0).astype(int)
+    blank = 0 if c.open("blank") == "first" else data.shape[2] - 1
+    scores = c.known("data").astype(np.float64).transpose(1, 0, 2)
+    found, _ = _decoded(c, scores, lengths, blank, merge=bool(c.attr("ctc_merge_repeated")))
+    return c.constant(found.reshape(*found.shape, 1, 1).astype(np.float64), data.type)
+
+
+def ctc_greedy_decoder_seq_len(c: Call, data: Value, lengths: Value, blank: Value | None = None) -> tuple[Value, Value]:
+    """The best class of each step, repeated ones merged and blanks left out, with the number of classes.
+
+    data: [N, T, C]; lengths: [N]; blank: one integer; results: [N, T], filled up with -1, and [N]. Source: OpenVINO
+    CTCGreedyDecoderSeqLen-6.
+    """
+    c.require("shapes", data.rank == 3 and lengths.shape == data.shape[:1])
+    steps = c.known("sequence_length").astype(int)
+    c.require("length-range", bool(((steps >= 0) & (steps <= data.shape[1])).all()))
+    empty = data.shape[2] - 1
+    if blank is not None:
+        c.require("blank-one", blank.rank < 2 and blank.size == 1)
+        empty = int(c.known("blank_index").reshape(()))
+        c.require("blank-range", 0 <= empty < data.shape[2])
+    scores = c.known("data").astype(np.float64)
+    found, counts = _decoded(c, scores, steps, empty, merge=bool(c.attr("merge_repeated")))
+    kinds = [str(c.output_types[name] or "int32") for name in ("classes_index", "sequence_lengths")]
+    return c.constant(found, kinds[0]), c.constant(counts, kinds[1])
+
+
+def _decoded(c: Call, scores: Array, lengths: Array, blank: int, *, merge: bool) -> tuple[Array, Array]:
+    """The classes of each sample, filled up with -1, and their number. scores: [N, T, C]; lengths: [N]."""
+    found, counts = np.full(scores.shape[:2], -1), np.zeros(len(scores), np.int64)
+    for sample, length in enumerate(lengths):
+        last = -1
+        for row in scores[sample, :length]:
+            if np.isnan(row).any():
+                c.open("nan")
+            if (row == row.max()).sum() > 1:
+                c.open("ties")
+            best = int(row.argmax())
+            if best != blank and not (merge and best == last):
+                found[sample, counts[sample]] = best
+                counts[sample] += 1
+            last = best
+    return found, counts
+
+
+def string_tensor_unpack(c: Call, data: Value) -> tuple[Value, Value, Value]:
+    """The bytes of all strings in UTF-8, and where each string begins and ends.
+
+    data: text of any shape; results: its shape, its shape, and [bytes]. Source: OpenVINO StringTensorUnpack-15.
+    """
+    texts = c.known(data)
+    coded = [str(text).encode() for text in texts.reshape(-1)]
+    ends = np.cumsum([len(one) for one in coded]).astype(np.int64)
+    begins = ends - np.array([len(one) for one in coded], np.int64)
+    symbols = np.frombuffer(b"".join(coded), np.uint8).copy()
+    places = (c.constant(where.reshape(data.shape), "int32") for where in (begins, ends))
+    return (*places, c.constant(symbols, "uint8"))  # type: ignore[return-value]  # three values
+
+
+def string_tensor_pack(c: Call, begins: Value, ends: Value, symbols: Value) -> Value:
+    """The strings whose bytes are from begin to before end.
+
+    begins, ends: one shape; symbols: [bytes], UTF-8; result: text of that shape. Source: OpenVINO StringTensorPack-15.
+    """
+    c.require("shapes", begins.shape == ends.shape)
+    c.require("symbols-line", symbols.rank == 1)
+    first, last = c.known("begins").astype(np.int64).reshape(-1), c.known("ends").astype(np.int64).reshape(-1)
+    c.require("range", bool(((first >= 0) & (first <= last) & (last <= symbols.size)).all()))
+    found, whole = np.empty(len(first), object), c.known("symbols").astype(np.uint8).tobytes()
+    for place, (start, stop) in enumerate(zip(first, last, strict=True)):
+        try:
+            found[place] = whole[start:stop].decode()
+        except UnicodeDecodeError:
+            c.open("no-text")
+            found[place] = ""
+    return c.constant(found.reshape(begins.shape), "string")
+
+
 def ascending(drawing: Drawing) -> Array:
     """Distinct whole numbers in ascending order along the last axis, small enough for any type."""
     n, size = (drawing.shape[-1], drawing.size) if drawing.size else (1, 1)
@@ -261,3 +489,45 @@ def _limits(drawing: Drawing) -> Array:
     extents: Sequence[int] = drawing.arguments["extents"][max(0, drawing.attributes.get("batch_dims") or 0) :]
     within = [max(1, n) for n in (*extents, *(1,) * depth)[:depth]] or [1]
     return np.resize(np.array(within, np.int64), (1, drawing.size))
+
+
+def gaps(drawing: Drawing) -> Array:
+    """Starts of bags of `length` indices in all; some bags are empty, but not the last."""
+    length = drawing.limit("length", 1)
+    starts = np.array([0, length // 3, length // 3, length // 2, length - 1])[np.arange(drawing.size) % 5]
+    return np.sort(starts)
+
+
+def even(drawing: Drawing) -> Array:
+    """Starts of bags of about one size, `length` indices in all."""
+    return np.arange(drawing.size) * drawing.limit("length", 1) // max(drawing.size, 1)
+
+
+def segments(drawing: Drawing) -> Array:
+    """Numbers of segments below `count`, ascending, at most every second of them."""
+    count = drawing.limit("count", 1)
+    return np.sort(drawing.draw.below((count + 1) // 2, drawing.size) * 2, axis=1)
+
+
+def prefixes(drawing: Drawing) -> Array:
+    """Masks of shape [T, N]: ones for the steps of each sample, then zeros."""
+    steps, batch = drawing.shape if len(drawing.shape) == 2 else (drawing.size, 1)
+    own = drawing.draw.below(steps + 1, batch)
+    return (np.arange(steps)[None, :, None] < own[:, None, :]).astype(np.float64).reshape(len(own), -1)
+
+
+def step_numbers(drawing: Drawing) -> Array:
+    """Lengths from 0 to `steps`."""
+    return drawing.draw.below(drawing.limit("steps", 1) + 1, drawing.size)
+
+
+def letters(drawing: Drawing) -> Array:
+    """Codes of letters from a to z."""
+    return 97 + drawing.draw.below(26, drawing.size)
+
+
+def scores_of_classes(drawing: Drawing) -> Array:
+    """Scores along the last axis that are distinct multiples of 1/8."""
+    size, classes = (drawing.size, drawing.shape[-1]) if drawing.size else (1, 1)
+    order = np.argsort(drawing.draw.bits(size).reshape(-1, size // classes, classes), 2)
+    return np.asarray(order.reshape(len(order), -1)[:, : drawing.size] / 8.0)
