@@ -518,9 +518,10 @@ def reorg_yolo(c: Call, data: Value) -> Value:
     data: [N, C, H, W]; result: [N, C stride^2, H / stride, W / stride]. Source: OpenVINO ReorgYolo-2, whose page gives
     the shape and refers to YOLO's paper.
     """
-    size = int(c.attr("stride"))
+    stride = c.ints("stride") or ()
     c.require("rank", data.rank == 4)
-    c.require("stride-range", size >= 1)
+    c.require("stride-range", len(stride) == 1 and stride[0] >= 1)
+    size = stride[0]
     n, depth, height, width = data.shape
     c.require("divides", height % size == 0 and width % size == 0)
     c.require("channels", depth >= size * size)
