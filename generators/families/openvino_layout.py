@@ -223,7 +223,7 @@ def reshape(c: Call, data: Value, shape: Value) -> Value:
             c.require("elements", data.size == 0)
             free = math.prod(extent for i, extent in enumerate(data.shape) if i not in kept)
             beside = math.prod(extent for i, extent in enumerate(extents) if i not in kept and extent != -1)
-            rest = free // beside if c.open("infer-nothing") == "left-over" and beside else 0
+            rest = {"one": 1, "left-over": free // beside if beside else 0}.get(c.open("infer-nothing"), 0)
         extents[extents.index(-1)] = rest
     c.require("elements", math.prod(extents) == data.size)
     return data.reshape(*extents)
@@ -255,6 +255,8 @@ def unsqueeze(c: Call, data: Value, axes: Value) -> Value:
     rank = data.rank + len(given)
     c.require("axes-vector", axes.rank <= 1)
     c.require("axes-range", all(-rank <= axis < rank for axis in given))
+    if not given:
+        c.open("axes-none")
     new = {axis % rank for axis in given}
     if len(new) < len(given):
         c.open("axes-repeated")
@@ -302,7 +304,6 @@ def split(c: Call, data: Value, axis: Value) -> tuple[Value, ...]:
     place = _axis(c, data)
     c.require("splits-range", parts >= 1)
     c.require("divides", data.shape[place] % parts == 0)
-    c.require("count", parts == len(c.output_types))
     if parts > data.shape[place]:
         c.open("splits-of-nothing")
     return _parts(data, place, (data.shape[place] // parts,) * parts)
@@ -321,7 +322,6 @@ def variadic_split(c: Call, data: Value, axis: Value, split_lengths: Value) -> t
     c.require("rest-once", lengths.count(-1) <= 1)
     rest = data.shape[place] - sum(length for length in lengths if length != -1)
     c.require("sum", rest >= 0 if -1 in lengths else rest == 0)
-    c.require("count", len(lengths) == len(c.output_types))
     return _parts(data, place, [rest if length == -1 else length for length in lengths])
 
 
@@ -518,9 +518,10 @@ def reorg_yolo(c: Call, data: Value) -> Value:
     data: [N, C, H, W]; result: [N, C stride^2, H / stride, W / stride]. Source: OpenVINO ReorgYolo-2, whose page gives
     the shape and refers to YOLO's paper.
     """
-    size = int(c.attr("stride"))
+    stride = c.ints("stride") or ()
     c.require("rank", data.rank == 4)
-    c.require("stride-range", size >= 1)
+    c.require("stride-range", len(stride) == 1 and stride[0] >= 1)
+    size = stride[0]
     n, depth, height, width = data.shape
     c.require("divides", height % size == 0 and width % size == 0)
     c.require("channels", depth >= size * size)

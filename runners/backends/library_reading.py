@@ -21,7 +21,7 @@ from ...specs.audit import (
     Listing,
     Question,
 )
-from ...specs.model import Port, Signature, Spec, Version
+from ...specs.model import Port, Signature, Spec, Version, VersionSpec
 from ..loading import make
 from ..pool import Begin, Found, Limits, Loss, Pool, Stray, Task, WorkerStartError
 
@@ -178,12 +178,24 @@ def read_library(standard: str, specs: Iterable[Spec], target: str | None = None
     `target` names a class other than the standard's. Raises NotInstalled without the library, OpconformError if it
     cannot be used, LibraryLost.
     """
-    signatures = {f"{spec.name}-{v}": one.signature for spec in specs for v, one in spec.versions.items()}
-    answers = _Answers(partial(_Asking, target or OPERATIONS[standard], signatures))
+    known = {f"{spec.name}-{v}": (one.signature, _words_of(one)) for spec in specs for v, one in spec.versions.items()}
+    answers = _Answers(partial(_Asking, target or OPERATIONS[standard], known))
     answers.read()
     if answers.listing is None:
         raise LibraryLost("it did not list its operators")
     return LibraryReading(standard, answers.listing, answers.schemas, answers.exact, answers.untold)
+
+
+def _words_of(version: VersionSpec) -> dict[str, tuple[str, ...]]:
+    """Return the values of text attributes among the levels of a version's parameters, also in bundles."""
+    names = {attribute.name for attribute in version.signature.attributes if attribute.kind == "string"}
+    found: dict[str, dict[str, None]] = {}
+    for parameter, levels in version.parameters.items():
+        for level in levels.values():
+            for name, value in (level.items() if isinstance(level, Mapping) else [(parameter, level)]):
+                if name in names and type(value) is str:
+                    found.setdefault(name, {})[value] = None
+    return {name: tuple(values) for name, values in found.items()}
 
 
 class _Answers:
@@ -238,9 +250,9 @@ class _Answers:
 class _Asking:
     """The task of a library's process: answers questions by their keys, as JSON."""
 
-    def __init__(self, target: str, signatures: Mapping[str, Signature]) -> None:
+    def __init__(self, target: str, known: Mapping[str, tuple[Signature, Mapping[str, tuple[str, ...]]]]) -> None:
         self._operations: Operations = make("the library", target)
-        self._signatures = signatures
+        self._known = known
 
     def run(self, keys: Sequence[str], begin: Begin, /) -> Iterator[bytes]:
         """Yield the answers."""
@@ -251,7 +263,8 @@ class _Asking:
     def _told(self, key: str) -> dict[str, Any]:
         name, _, text = key.rpartition("-")
         version = int(text) if text.isdecimal() else text
-        return _told_json(self._operations.told(Question(name, version, self._signatures.get(key))))
+        signature, words = self._known.get(key, (None, {}))
+        return _told_json(self._operations.told(Question(name, version, signature, words)))
 
     def _listing(self) -> dict[str, Any]:
         listing, operations = self._operations.listing(), self._operations

@@ -85,8 +85,17 @@ class OpenVinoOperations:
             make = partial(self._make, factory, question.name, values, layout.least_inputs)
             found = taken(layout, make, optional=signature is not None)
             if found:
-                return LibrarySchema(attributes, found.inputs, found.outputs, len(layout.inputs), found.types)
-        return LibrarySchema(attributes)
+                break
+        else:
+            return LibrarySchema(attributes)
+        inputs, outputs, types = found.inputs, found.outputs, dict(found.types)
+        for name, word in ((name, word) for name, words in question.words.items() for word in words):
+            make = partial(self._make, factory, question.name, {**values, name: word}, layout.least_inputs)
+            more = taken(layout, make, optional=signature is not None)
+            if more:
+                inputs, outputs = inputs | more.inputs, outputs | more.outputs
+                types |= {letter: types.get(letter, frozenset()) | found for letter, found in more.types.items()}
+        return LibrarySchema(attributes, inputs, outputs, len(layout.inputs), types)
 
     def _make(
         self,
