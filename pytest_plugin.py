@@ -59,8 +59,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(suite, "opconform-suite")
 
 
-@pytest.fixture(name="opconform_check")
-def _opconform_check() -> Callable[[OperatorCase, Callable[[Any, Any], Any]], Checked | None]:
+@pytest.fixture
+def opconform_check() -> Callable[[OperatorCase, Callable[[Any, Any], Any]], Checked | None]:
     """Check a function on one of the suite's cases: `opconform_check(case, function)`.
 
     The function gets the inputs and the attributes, both by name, and returns a tensor, or a list of the outputs. Of an

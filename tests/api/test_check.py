@@ -306,7 +306,7 @@ def test_a_bound_has_the_values_their_ends_and_what_is_open() -> None:
 def test_a_bound_of_several_outputs_has_them_by_name() -> None:
     found = bound("onnx/Split-18", {"input": np.arange(4.0, dtype=np.float32)}, {"num_outputs": 2}, outputs=2)
     assert list(found.outputs) == ["outputs_0", "outputs_1"]
-    with pytest.raises(ValueError, match="use .outputs"):
+    with pytest.raises(ValueError, match=r"use \.outputs"):
         _ = found.expected
 
 
