@@ -104,7 +104,7 @@ def test_the_fixture_serves_any_test_suite(pytester) -> None:
         import pytest
         from opconform import inputs
 
-        @pytest.mark.parametrize("case", inputs("onnx/Relu-14", types={"T": "float32"}, most=4), ids=str)
+        @pytest.mark.parametrize("case", list(inputs("onnx/Relu-14", types={"T": "float32"}, most=4)), ids=str)
         def test_relu(case, opconform_check):
             opconform_check(case, lambda given, attributes: given["X"])
         """
