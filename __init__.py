@@ -8,11 +8,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .api import Bound, Checked, Interval, NotConforming, OperatorCase, bound, check, inputs
+    from .api import Bound, Checked, Interval, NotConforming, OperatorCase, bound, check, inputs, operator_inputs
 
 __version__ = "0.1.0"
 
-__all__ = ["Bound", "Checked", "Interval", "NotConforming", "OperatorCase", "bound", "check", "inputs"]
+__all__ = [
+    "Bound",
+    "Checked",
+    "Interval",
+    "NotConforming",
+    "OperatorCase",
+    "bound",
+    "check",
+    "inputs",
+    "operator_inputs",
+]
 
 
 def __getattr__(name: str) -> Any:

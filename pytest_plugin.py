@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from .api import Checked, OperatorCase
     from .cases.results import Result
     from .generators.plan import Selection
     from .generators.source import GeneratedCases
@@ -56,6 +57,26 @@ def pytest_configure(config: pytest.Config) -> None:
         with _Usage():
             suite.check()
         config.pluginmanager.register(suite, "opconform-suite")
+
+
+@pytest.fixture
+def opconform_check() -> Callable[[OperatorCase, Callable[[Any, Any], Any]], Checked | None]:
+    """Check a function on one of the suite's cases: `opconform_check(case, function)`.
+
+    The function gets the inputs and the attributes, both by name, and returns a tensor, or a list of the outputs. Of an
+    invalid case it must raise an exception. Returns the verdict, None for an invalid case that is refused.
+    """
+
+    def checked(case: OperatorCase, function: Callable[[Any, Any], Any]) -> Checked | None:
+        if case.valid:
+            return case.check(function(dict(case.inputs), dict(case.attributes)))
+        try:
+            got = function(dict(case.inputs), dict(case.attributes))
+        except Exception:  # any refusal is one
+            return None
+        return case.check(got)
+
+    return checked
 
 
 class _Usage:

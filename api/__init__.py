@@ -4,5 +4,16 @@ from __future__ import annotations
 
 from .cases import OperatorCase, inputs
 from .checking import Bound, Checked, Interval, NotConforming, bound, check
+from .strategies import operator_inputs
 
-__all__ = ["Bound", "Checked", "Interval", "NotConforming", "OperatorCase", "bound", "check", "inputs"]
+__all__ = [
+    "Bound",
+    "Checked",
+    "Interval",
+    "NotConforming",
+    "OperatorCase",
+    "bound",
+    "check",
+    "inputs",
+    "operator_inputs",
+]

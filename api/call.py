@@ -343,6 +343,8 @@ class _Reader:
         for letter, stated in self._version.types_from.items():
             value = given.get(stated.attribute, self._signature.defaults.get(stated.attribute))
             type_ = stated.usual(self._types) if value is None else _stated(value, stated.names)
+            if type_ is None and isinstance(value, str):
+                raise self._error(f"attribute {stated.attribute}: expected a type; read {value!r}")
             if type_ is not None:
                 self._types.setdefault(letter, type_)
 

@@ -16,8 +16,8 @@ from ..generators.plan import planned
 from ..generators.rows import draws
 from ..runners.judging.answers import Answers, answer_of
 from ..runners.judging.judge import judge
-from .call import NO_TYPES, library, source, version_of
-from .checking import Checked, NotConforming
+from .call import NO_TYPES, Call, call, library, source, version_of
+from .checking import Checked, NotConforming, judged
 from .values import prepared
 
 
@@ -28,7 +28,7 @@ class OperatorCase:
     `name` is the case id. `inputs` are by name, without inputs that are left out: a tensor, or a list for a variadic
     input or a sequence. `attributes` are plain values, a tensor as an array, a body as a Body. `outputs` are the
     requested outputs. `valid`: whether the standard gives an answer; if not, a function should refuse. `filled`: the
-    inputs whose elements are free to change.
+    inputs whose elements are free to change. `types`: those of the signature's letters.
     """
 
     name: str
@@ -40,7 +40,8 @@ class OperatorCase:
     clauses: Sequence[str]
     captured: Mapping[str, Any] = field(default_factory=dict)
     filled: frozenset[str] = frozenset()
-    batch: Batch = field(repr=False, compare=False, kw_only=True)
+    types: Mapping[str, str] = field(default_factory=dict)
+    batch: Batch | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         return self.name
@@ -50,10 +51,11 @@ class OperatorCase:
 
         For an invalid case any answer raises: the right thing is to refuse.
         """
-        several = isinstance(got, tuple) or (isinstance(got, list) and len(self.outputs) > 1)
-        values = [prepared(value) for value in (got if several else [got])]
-        answer = answer_of(self.batch.program, values)
-        (verdict,) = judge(self.batch, Answers.of([answer]))
+        if self.batch is None:
+            return judged(call_of(self), dict(zip(self.outputs, self._values(got), strict=False)))
+        batch = self.batch
+        answer = answer_of(batch.program, self._values(got))
+        (verdict,) = judge(batch, Answers.of([answer]))
         size = sum(array.size for array in answer.outputs)
         made = Checked(
             self.operator,
@@ -70,6 +72,10 @@ class OperatorCase:
             about = "".join(f"\n  clause {clause}" for clause in self.clauses[:3])
             raise NotConforming(made, f"{self.name}: {verdict.outcome.value}\n{lines}{about}")
         return made
+
+    def _values(self, got: Any) -> list[Any]:
+        several = isinstance(got, tuple) or (isinstance(got, list) and len(self.outputs) > 1)
+        return [prepared(value) for value in (got if several else [got])]
 
 
 def inputs(
@@ -131,7 +137,22 @@ def operator_case(batch: Batch) -> OperatorCase:
         batch.clauses,
         {given.name: values[given.name] for given in program.captured},
         filled,
-        batch=batch,
+        dict(zip(free_letters(row.version), row.id.types, strict=False)),
+        batch,
+    )
+
+
+def call_of(case: OperatorCase) -> Call:
+    """Return a case as a checked call. Raises ValueError if it is invalid."""
+    types = {} if case.batch is None else {o.name: o.type for o in case.batch.program.answers}
+    return call(
+        case.operator,
+        case.inputs,
+        case.attributes,
+        outputs=case.outputs,
+        types=case.types,
+        answered=types,
+        captured=case.captured,
     )
 
 

@@ -319,8 +319,6 @@ def _sample_text(cut: Sampled, seed: int) -> str:
 
 def _failure_text(made: Call, result: Checked) -> str:
     lines = [f"{made.operator}: {result.outcome.value}", *(f"  {line}" for line in result.detail.splitlines())]
-    if result.share is not None:
-        lines.append(f"  the largest error is {result.share:.3g} times its bound")
     told = clauses_of(made.version, made.attributes)[:_MOST_CLAUSES]
     lines += [f"  clause {clause.id}: {clause.text} ({clause.source})" for clause in told]
     if result.sample:
@@ -329,7 +327,7 @@ def _failure_text(made: Call, result: Checked) -> str:
 
 
 def clauses_of(version: VersionSpec, attributes: Sequence[Any]) -> list[Clause]:
-    """Return the clauses that valid calls with these attributes are about: conditional ones that hold come first."""
+    """Return the clauses that valid calls with these attributes are about: those that always hold come first."""
     given = {attribute.name: attribute.value for attribute in attributes}
     always, holding = [], []
     for clause in version.clauses.values():
@@ -342,7 +340,7 @@ def clauses_of(version: VersionSpec, attributes: Sequence[Any]) -> list[Clause]:
             for name, condition in clause.when.items()
         ):
             holding.append(clause)
-    return [*holding, *always]
+    return [*always, *holding]
 
 
 # The answer

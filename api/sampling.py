@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,8 @@ from ..generators.arithmetic.cutting import Cut, cut, taken
 from ..generators.arithmetic.recording import Recording
 
 _BLOCKS = (8, 16, 32, 64, 128, 256, 512, 1024, 4096)
-_ROUNDS = 12
+_FEW = 6
+_LEAST = 256
 
 
 @dataclass(frozen=True)
@@ -48,29 +50,40 @@ def sampled(
         told = ", ".join(str(list(output.shape)) for output in outputs)
         words = f"got shape {told}, want {', '.join(str(list(shape)) for shape in wanted)}"
         return Sampled(recording, [], (), (), elements, words)
-    most = most_work
-    for _ in range(_ROUNDS):
-        grids = tuple(
-            grid_of(output, max(16, min(most // 8, output.size) // max(1, len(outputs))), seed) for output in outputs
-        )
-        small: Cut = cut(recording, grids)
-        if small.weight <= most_work or most <= 1 << 10:
-            break
-        most //= 2
+    small, grids = max(
+        (_cut(recording, outputs, most_work, seed, whole=whole) for whole in (True, False)),
+        key=lambda pair: sum(math.prod(map(len, grid)) for grid in pair[1]),
+    )
     kept = [array[np.newaxis] for array in small.arrays(arrays)]
     parts = tuple(taken(output, grid) for output, grid in zip(outputs, grids, strict=True))
     return Sampled(small.recording, kept, parts, grids, elements)
 
 
-def grid_of(output: Array, most: int, seed: int) -> tuple[Array, ...]:
+def _cut(
+    recording: Recording, outputs: Sequence[Array], most_work: int, seed: int, *, whole: bool
+) -> tuple[Cut, tuple[tuple[Array, ...], ...]]:
+    """Return the largest of a few cuts that need at most `most_work` elements, or the smallest of them."""
+    most = most_work
+    while True:
+        share = max(_LEAST, most // 4 // max(1, len(outputs)))
+        grids = tuple(grid_of(output, min(share, output.size), seed, whole=whole) for output in outputs)
+        small = cut(recording, grids)
+        if small.weight <= most_work or share == _LEAST:
+            return small, grids
+        most //= 2
+
+
+def grid_of(output: Array, most: int, seed: int, *, whole: bool) -> tuple[Array, ...]:
     """Return the sampled indices along each axis; at most about `most` elements lie on the grid.
+
+    `whole`: keep the last axes whole as far as possible, which costs nothing where the formula needs them whole.
 
     Along each axis: the ends, the middle, the ends of blocks, where the answer's largest and smallest elements and its
     first NaN lie, and others at random.
     """
     draw = np.random.default_rng([seed, *output.shape])
     shape = output.shape
-    counts = _counts(shape, most)
+    counts = _counts(shape, most, whole=whole)
     special = _extremes(output)
     return tuple(
         _along(extent, count, {place[axis] for place in special}, draw)
@@ -78,14 +91,15 @@ def grid_of(output: Array, most: int, seed: int) -> tuple[Array, ...]:
     )
 
 
-def _counts(shape: tuple[int, ...], most: int) -> list[int]:
-    """Share a number of elements among the axes: small extents are kept whole, larger ones get equal shares."""
-    counts = [0] * len(shape)
-    left, axes = float(max(most, 1)), len(shape)
-    for axis in sorted(range(len(shape)), key=lambda at: shape[at]):
-        share = max(1, int(left ** (1 / axes)))
-        counts[axis] = min(shape[axis], share)
-        left, axes = left / max(counts[axis], 1), axes - 1
+def _counts(shape: tuple[int, ...], most: int, *, whole: bool) -> list[int]:
+    """Share a number of elements among the axes; each keeps a few."""
+    counts = [min(extent, _FEW) for extent in shape]
+    left = max(1.0, most / max(1, math.prod(counts)))
+    order = reversed(range(len(shape))) if whole else sorted(range(len(shape)), key=lambda at: shape[at])
+    for number, axis in enumerate(order):
+        share = left if whole else left ** (1 / (len(shape) - number))
+        kept = max(counts[axis], min(shape[axis], int(counts[axis] * share)))
+        left, counts[axis] = left / max(1.0, kept / max(1, counts[axis])), kept
     return counts
 
 
