@@ -343,7 +343,7 @@ def symbols(row: Row, given: Given) -> Symbols:
     for port in row.version.signature.inputs[1:]:
         written = row.get(port.name)
         only = written[0] if isinstance(written, tuple) and len(written) == 1 else written
-        if not port.is_variadic and is_whole(only):
+        if not port.is_variadic and isinstance(only, int | float) and is_whole(only):
             values[port.name] = int(only)
     return values
 

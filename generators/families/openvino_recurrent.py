@@ -36,8 +36,8 @@ def lstm_cell(
     """
     _require_cell(c, 4, x, (h, s), w, r, b)
     names = _activations(c, 3, 1)
-    w, r, biases = (None if v is None else _gates(_whole(v), _IOFC) for v in (w, r, b))
-    biases = None if biases is None else _biases(c, biases)
+    w, r = _gates(_whole(w), _IOFC), _gates(_whole(r), _IOFC)
+    biases = None if b is None else _biases(c, _gates(_whole(b), _IOFC))
     _, last, cell = formula(_whole(x), w, r, biases, None, _whole(h), _whole(s), activations=names)
     return last.reshape(*h.shape), cell.reshape(*s.shape)
 

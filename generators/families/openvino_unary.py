@@ -194,7 +194,7 @@ def prelu(c: Call, formula: Formula, data: Value, slope: Value) -> Value:
 
 
 def convert_like(c: Call, formula: Formula, data: Value, _like: Value) -> Value:
-    """Each element converted to the type of `like`, as Convert does; a negative integer as an unsigned one is undefined.
+    """Each element converted to the type of `like`, as Convert does; a negative integer as an unsigned one is open.
 
     data: any type; like: any type and shape; result: data's shape, like's type. Source: OpenVINO ConvertLike-1.
     """
