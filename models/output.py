@@ -188,7 +188,8 @@ def summary(audit: ModelAudit) -> Iterator[str]:
     right, wrong = audit.of("right"), audit.of("wrong")
     yield (
         f"{counted(len(audit.nodes), 'node')} on {audit.backend} {audit.version}: {len(right)} right, "
-        f"{len(wrong)} wrong, {len(audit.of('not-judged'))} not judged, {len(audit.of('not-covered'))} without a spec file"
+        f"{len(wrong)} wrong, {len(audit.of('not-judged'))} not judged, "
+        f"{len(audit.of('not-covered'))} without a spec file"
     )
     if wrong:
         _, first = wrong[0]
