@@ -165,6 +165,7 @@ _COMMANDS = (
     (run.claims, "Write what a backend supports, as a profile."),
     (run.minimise, "Shrink a case that fails."),
     (run.bisect, "Find the release in which a case began to fail."),
+    (commands.audit_model, "Judge each node of a model."),
     (commands.check_runner, "Check a program against the process protocol."),
     (commands.report, "Print the results of runs, or make their site."),
     (commands.compare, "Show what changed between two runs."),

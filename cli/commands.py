@@ -12,7 +12,10 @@ import click
 from .common import (
     CASE_ID,
     JOBS,
+    MEMORY,
+    PYTHON,
     REQUIRE,
+    SEED,
     SELECT,
     SPECS,
     STRENGTH,
@@ -99,6 +102,64 @@ def corpus_diff(old: Path, new: Path, as_json: bool) -> int:
     from .corpora import corpus_difference  # noqa: PLC0415
 
     return told(*corpus_difference(old, new, as_json=as_json))
+
+
+@click.command(
+    "audit-model",
+    cls=Examples,
+    examples="opconform audit-model model.onnx --on onnxruntime\n"
+    "opconform audit-model model.onnx --on onnxruntime --inputs data.npz --out audit\n"
+    "opconform audit-model model.onnx --on onnxruntime --dim batch=4 --seconds 60",
+)
+@click.argument("model", metavar="MODEL", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--on", "backend", metavar="BACKEND", required=True, help="A backend that runs ONNX models.")
+@click.option(
+    "--inputs",
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="The model's inputs by name, as a NumPy archive (.npz).  [default: random, by the model's signature]",
+)
+@click.option("--dim", "dims", metavar="NAME=N", multiple=True, help="A symbolic dimension of random inputs, else 1.")
+@SEED
+@click.option(
+    "--out", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="Write a page and scripts."
+)
+@click.option("--resume", is_flag=True, help="Go on with the audit in DIR.")
+@click.option(
+    "--work",
+    metavar="N",
+    type=click.IntRange(1),
+    default=1 << 20,
+    show_default=True,
+    help="Elements of a node's computation above which a sample of its outputs is judged.",
+)
+@click.option(
+    "--values",
+    metavar="MIB",
+    type=click.IntRange(1),
+    default=256,
+    show_default=True,
+    help="Values that one run of the model returns, in MiB; a larger model is run several times.",
+)
+@click.option("--seconds", metavar="S", type=float, help="Time limit; nodes after it are not judged.")
+@seconds_option("--timeout", 600.0, "Time limit of one run of the model in seconds.")
+@MEMORY
+@PYTHON
+@REQUIRE
+@click.option("--arithmetic", metavar="NAME|FILE", help="Declared arithmetic: tf32, bfloat16-accumulation or a file.")
+@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@clear_errors
+def audit_model(**options: Any) -> int:
+    """Judge each node of an ONNX model alone, on the tensors that a backend itself produced.
+
+    Every intermediate value becomes an output. Names the first wrong node, the largest errors as shares of their
+    bounds, and what could not be judged and why. Bodies of If and Loop are audited as models of their own. Exits 1 if a
+    node is wrong, 2 if nothing could be judged.
+    """
+    from .models import ModelOptions, audit_model  # noqa: PLC0415
+
+    return audit_model(ModelOptions(**options))
 
 
 @click.command(cls=Examples, examples="opconform dev lock --check\nopconform dev lock")

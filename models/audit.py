@@ -1,0 +1,350 @@
+"""Audits a model: each node is judged alone, on the tensors that the backend itself produced around it."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+import numpy as np
+
+from ..api.call import Call, call, library
+from ..api.checking import Checked, verdict_on
+from ..cases.elements import Array, type_of
+from ..cases.errors import OpconformError
+from ..cases.program import nested_all
+from ..cases.results import Outcome
+from ..runners.execution.host import Hosts, OurFailure, Request
+from ..runners.judging.answers import Answer, Refusal
+from ..runners.pool import Limits, Loss
+from ..runners.registry import BackendSpec
+from .reading import ModelNode, ReadModel, chunks
+
+Status: TypeAlias = Literal["right", "wrong", "not-judged", "not-covered"]
+
+DEFAULT_WORK = 1 << 20
+_DETAIL = 2_000  # characters of a node's text
+_LOOPS = frozenset({"Loop", "Scan"})
+
+
+class NodeVerdict(msgspec.Struct, frozen=True):
+    """The verdict on one node: a line of `nodes.jsonl`.
+
+    `share`: the largest error as a share of its bound. `reason`: why it was not judged. `sample`: which elements were
+    judged, empty for all. `inputs` and `outputs` are types and shapes in words.
+    """
+
+    path: str
+    operator: str
+    status: Status
+    outcome: str = ""
+    share: float | None = None
+    detail: str = ""
+    reason: str = ""
+    sample: str = ""
+    behaviour: Mapping[str, Sequence[str]] = {}
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class AuditOptions:
+    """How a model is audited.
+
+    `most_work`: the elements of a node's computation above which it is judged on a sample. `most_bytes`: of the values
+    that one run of the backend returns. `seconds`: the time after which the rest is not judged, None for no limit.
+    """
+
+    most_work: int = DEFAULT_WORK
+    most_bytes: int = 256 << 20
+    seconds: float | None = None
+    run_seconds: float = 600.0
+    memory_bytes: int | None = None
+    require: tuple[str, ...] = ()
+    declared: str | None = None
+    seed: int = 0
+
+
+@dataclass
+class ModelAudit:
+    """An audit: the backend's version, the verdicts in the order of the nodes, and what else is to be said."""
+
+    backend: str
+    version: str
+    nodes: list[tuple[ModelNode, NodeVerdict]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def of(self, *statuses: Status) -> list[tuple[ModelNode, NodeVerdict]]:
+        """Return the nodes with one of these statuses, in order."""
+        return [pair for pair in self.nodes if pair[1].status in statuses]
+
+
+@dataclass(frozen=True)
+class JudgedNode:
+    """A node with its values and verdict, for scripts: `made` is None if it could not be called."""
+
+    node: ModelNode
+    verdict: NodeVerdict
+    made: Call | None
+    answered: Mapping[str, Any]
+
+
+def digest_of(model: ReadModel, arrays: Mapping[str, Array], about: str) -> str:
+    """Return the digest of what an audit depends on: a later one with the same digest may go on from it."""
+    digest = hashlib.sha256(model.proto.SerializeToString(deterministic=True))
+    for name in sorted(arrays):
+        digest.update(f"{name} {type_of(arrays[name])} {arrays[name].shape}".encode())
+        held = arrays[name]
+        digest.update(repr(held.tolist()).encode() if held.dtype.hasobject else np.ascontiguousarray(held).tobytes())
+    digest.update(about.encode())
+    return digest.hexdigest()
+
+
+def audited(
+    model: ReadModel,
+    arrays: Mapping[str, Array],
+    backend: BackendSpec,
+    options: AuditOptions,
+    *,
+    known: Mapping[str, NodeVerdict],
+    found: Callable[[JudgedNode], None] = lambda _judged: None,
+) -> ModelAudit:
+    """Audit a model. `known` verdicts, by a node's path, are not made again; `found` gets each new one.
+
+    Raises OpconformError if the backend does not run the model, with its own words, and WorkerStartError if it cannot
+    be opened.
+    """
+    limits = Limits(options.run_seconds, options.run_seconds, memory_bytes=options.memory_bytes)
+    with Hosts(backend, limits) as hosts:
+        audit = ModelAudit(backend.name, hosts.about.version)
+        auditor = _Auditor(hosts, options, known, found, audit)
+        auditor.audit(model, arrays)
+        auditor.compare_unchanged(model, arrays)
+    return audit
+
+
+@dataclass
+class _Auditor:
+    hosts: Hosts
+    options: AuditOptions
+    known: Mapping[str, NodeVerdict]
+    found: Callable[[JudgedNode], None]
+    audit_: ModelAudit
+    _began: float = field(default_factory=time.monotonic)
+    _finals: dict[str, Any] = field(default_factory=dict)
+
+    def audit(self, model: ReadModel, arrays: Mapping[str, Array]) -> None:
+        """Judge all nodes of a model, then those of the bodies that ran."""
+        nodes = model.nodes(library())
+        given: dict[str, Any] = {**model.constants, **arrays}
+        finals = {value.name for value in model.proto.graph.output}
+        for group in chunks(nodes, model.sizes(arrays), self.options.most_bytes):
+            wanted = _wanted(group, given)
+            if all(self._is_known(node) for node in group):
+                for node in group:
+                    self.audit_.nodes.append((node, self.known[node.path]))
+                continue
+            values = given | self._run(model, wanted, arrays)
+            if not model.where:
+                self._finals |= {name: value for name, value in values.items() if name in finals}
+            for node in group:
+                self._node(model, node, values)
+
+    def _is_known(self, node: ModelNode) -> bool:
+        return node.path in self.known and node.op_type not in ("If", *_LOOPS)
+
+    def _node(self, model: ReadModel, node: ModelNode, values: Mapping[str, Any]) -> None:
+        if node.path in self.known:
+            self.audit_.nodes.append((node, self.known[node.path]))
+        else:
+            judged = self._judged(node, values)
+            self.audit_.nodes.append((node, judged.verdict))
+            self.found(judged)
+        for attribute, inputs in _bodies(node, values):
+            body = model.body(node, attribute, values, inputs)
+            if body is None:
+                self.audit_.notes.append(f"{node.path}: its body takes values that are no tensors, and is not entered")
+                continue
+            try:
+                self.audit(body.model, body.arrays)
+            except OpconformError as error:
+                self.audit_.notes.append(f"{node.path}: its body does not run as a model of its own: {error}")
+
+    def _run(self, model: ReadModel, names: Sequence[str], arrays: Mapping[str, Array]) -> dict[str, Any]:
+        """Return some values of a model, as the backend computes them."""
+        program, fed = model.with_outputs(names, arrays)
+        (place,) = self.hosts.ask([Request(0, program, fed, fresh="own")])
+        answer = self.hosts.reply(place).answer
+        if isinstance(answer, Answer):
+            values = nested_all(answer.structure, answer.outputs) if answer.structure else list(answer.outputs)
+            return dict(zip(names, values, strict=False))
+        raise OpconformError(f"{self.audit_.backend} does not run the model: {_words(answer)}")
+
+    def _judged(self, node: ModelNode, values: Mapping[str, Any]) -> JudgedNode:
+        began = time.monotonic()
+        base = {
+            "path": node.path,
+            "operator": node.operator or _foreign(node),
+            "inputs": tuple(_described(values.get(name)) if name else "" for name in node.inputs),
+            "outputs": tuple(_described(values.get(name)) if name else "" for name in node.outputs),
+        }
+        if not node.operator:
+            return JudgedNode(node, NodeVerdict(status="not-covered", reason="no spec file", **base), None, {})  # type: ignore[arg-type]  # texts
+        if self.options.seconds is not None and began - self._began > self.options.seconds:
+            return JudgedNode(node, NodeVerdict(status="not-judged", reason="the time is over", **base), None, {})  # type: ignore[arg-type]  # likewise
+        made, answered, reason, checked = None, dict[str, Any](), node.unread, None
+        try:
+            if not reason:
+                made, answered = node_call(node, values)
+                options = self.options
+                checked = verdict_on(
+                    made,
+                    answered,
+                    require=options.require,
+                    declared=options.declared,
+                    most_work=options.most_work,
+                    seed=options.seed,
+                )
+        except (ValueError, OpconformError) as error:
+            reason = str(error).removeprefix(f"{node.operator}: ")
+        except MemoryError:
+            reason = "too large for the memory"
+        except Exception as error:  # a defect of ours in one node only affects that node
+            reason = f"failed on our side: {type(error).__name__}: {error}"
+        seconds = round(time.monotonic() - began, 3)
+        return JudgedNode(node, _verdict(base, checked, reason, seconds), made, answered)
+
+    def compare_unchanged(self, model: ReadModel, arrays: Mapping[str, Array]) -> None:
+        """Say whether the model as it is gives the outputs that it gave with every value as an output."""
+        names = [value.name for value in model.proto.graph.output if value.name in self._finals]
+        if not names:
+            return
+        try:
+            unchanged = self._run(model, names, arrays)
+        except OpconformError as error:
+            self.audit_.notes.append(f"without more outputs the model does not run: {error}")
+            return
+        for name in names:
+            first, second = self._finals[name], unchanged.get(name)
+            if isinstance(first, np.ndarray) and isinstance(second, np.ndarray) and not _same(first, second):
+                self.audit_.notes.append(
+                    f"as it is, the model gives another {name!r} than with every value as an output "
+                    f"({_distance(first, second)}): the backend fuses or reorders nodes, which this audit judges apart"
+                )
+
+
+def _verdict(base: Mapping[str, Any], checked: Checked | None, reason: str, seconds: float) -> NodeVerdict:
+    if checked is None:
+        return NodeVerdict(status="not-judged", reason=reason[:_DETAIL], seconds=seconds, **base)
+    right = checked.outcome is Outcome.PASS
+    share = None if checked.share is None or not np.isfinite(checked.share) else float(checked.share)
+    return NodeVerdict(
+        status="right" if right else "wrong",
+        outcome=checked.outcome.value,
+        share=share,
+        detail=checked.detail[:_DETAIL],
+        sample=checked.sample,
+        behaviour=checked.behaviour,
+        seconds=seconds,
+        **base,
+    )
+
+
+def _wanted(nodes: Sequence[ModelNode], given: Mapping[str, Any]) -> list[str]:
+    """Return the values around some nodes that a run has to return."""
+    names = dict.fromkeys(name for node in nodes for name in (*node.inputs, *node.outer, *node.outputs) if name)
+    return [name for name in names if name not in given]
+
+
+def node_call(node: ModelNode, values: Mapping[str, Any]) -> tuple[Call, dict[str, Any]]:
+    """Return a node as a checked call, and its outputs by port. Raises ValueError."""
+    spec, key = library().operator_version(node.operator)
+    signature = spec.version(key).signature
+    rest = list(node.inputs)
+    inputs: dict[str, Any] = {}
+    for port in signature.inputs:
+        own, rest = (rest, []) if port.is_variadic else (rest[:1], rest[1:])
+        present = [values[name] for name in own if name]
+        if port.is_variadic:
+            inputs[port.name] = present
+        elif present:
+            inputs[port.name] = present[0]
+    if any(rest):
+        raise ValueError(f"{len(node.inputs)} inputs; expected at most {len(signature.inputs)}")
+    names, ports = [], signature.outputs
+    for index, _ in enumerate(node.outputs):
+        port = ports[min(index, len(ports) - 1)]
+        names.append(f"{port.name}_{index - len(ports) + 1}" if port.is_variadic else port.name)
+    answered = {own: values[name] for own, name in zip(names, node.outputs, strict=True) if name}
+    return call(
+        node.operator,
+        inputs,
+        {attribute.name: attribute.value for attribute in node.attributes},
+        outputs=list(answered),
+        answered={name: _type_text(value) for name, value in answered.items()},
+        captured={name: values[name] for name in node.outer if name in values},
+    ), answered
+
+
+def _bodies(node: ModelNode, values: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the bodies of a node that ran, each with its inputs: the branch taken, the first turn of a loop."""
+    given = [values.get(name) if name else None for name in node.inputs]
+    if node.domain or not given:
+        return
+    if node.op_type == "If":
+        yield ("then_branch" if np.asarray(given[0]).reshape(-1)[:1].all() else "else_branch"), []
+    elif node.op_type == "Loop":
+        turns, goes_on = given[0], given[1] if len(given) > 1 else None
+        if (turns is None or np.asarray(turns).reshape(-1)[0] > 0) and (goes_on is None or np.asarray(goes_on).all()):
+            yield "body", [np.array(0, np.int64), np.array(True), *given[2:]]
+
+
+def _foreign(node: ModelNode) -> str:
+    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+
+
+def _words(answer: object) -> str:
+    if isinstance(answer, Refusal):
+        return answer.words
+    if isinstance(answer, Loss):
+        return f"its process ended ({answer.kind}, {answer.exit})"
+    return answer.words if isinstance(answer, OurFailure) else str(answer)
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{type_of(value)} {'x'.join(map(str, value.shape)) or 'scalar'}"
+    return "a sequence" if isinstance(value, list) else "nothing" if value is None else type(value).__name__
+
+
+def _type_text(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return type_of(value)
+    return f"seq({_type_text(value[0]) if value else 'float32'})" if isinstance(value, list) else "optional(float32)"
+
+
+def _same(first: Array, second: Array) -> bool:
+    equal_nan = first.dtype.kind == "f"
+    return first.shape == second.shape and bool(np.array_equal(first, second, equal_nan=equal_nan))
+
+
+def _distance(first: Array, second: Array) -> str:
+    if first.shape != second.shape or first.dtype.kind not in "fiu":
+        return "not alike"
+    with np.errstate(all="ignore"):
+        apart = np.abs(first.astype(np.float64) - second.astype(np.float64))
+        most, size = (
+            float(np.nanmax(apart, initial=0.0)),
+            float(np.nanmax(np.abs(first.astype(np.float64)), initial=0.0)),
+        )
+    return f"by at most {most:.3g}, of numbers up to {size:.3g}"
+
+
+def worst(pairs: Iterable[tuple[ModelNode, NodeVerdict]], most: int) -> list[tuple[ModelNode, NodeVerdict]]:
+    """Return the nodes with the largest errors as shares of their bounds, largest first."""
+    ranked = [pair for pair in pairs if pair[1].share is not None]
+    return sorted(ranked, key=lambda pair: -(pair[1].share or 0.0))[:most]
