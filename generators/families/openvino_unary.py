@@ -133,7 +133,10 @@ def softplus(c: Call, formula: Formula, x: Value) -> Value:
     x: a float type; result: the same shape and type. Source: OpenVINO SoftPlus-4.
     """
     y: Value = formula(x)
-    return y if x.type != "float64" else y.either(x).where(x >= c.constant(_LINEAR, x.type), y)
+    if x.type != "float64":  # from the page's 20 in float32 and 11 in float16 on, both are the same number
+        return y
+    taken = c.open("threshold", x >= _LINEAR)
+    return y if taken == "none" else x.where(x >= {"at-20": 20.0, "lowest": _LINEAR}[taken], y)
 
 
 def swish(c: Call, data: Value, beta: Value | None = None) -> Value:
@@ -194,7 +197,7 @@ def prelu(c: Call, formula: Formula, data: Value, slope: Value) -> Value:
 
 
 def convert_like(c: Call, formula: Formula, data: Value, _like: Value) -> Value:
-    """Each element converted to the type of `like`, as Convert does; a negative integer as an unsigned one is open.
+    """Each element converted to the type of `like`, as by Convert; a negative integer as an unsigned one is undefined.
 
     data: any type; like: any type and shape; result: data's shape, like's type. Source: OpenVINO ConvertLike-1.
     """

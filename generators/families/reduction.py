@@ -30,8 +30,8 @@ def mean(c: Call, data: Value, axes: Value | None = None) -> Value:
 def sum_(c: Call, data: Value, axes: Value | None = None) -> Value:
     """The sum over axes; 0 for no elements.
 
-    data: any shape, numbers; axes: a list of int64. Result: the type of data. Source: ONNX ReduceSum-1 to 13, oneDNN
-    Graph ReduceSum.
+    data: any shape, numbers; axes: a list of int64. Result: the type of data. Source: ONNX ReduceSum-1 to 13,
+    OpenVINO ReduceSum-1, oneDNN Graph ReduceSum.
     """
     return _reduced(c, data, axes, lambda x, over, keep: x.sum(over, keep=keep))
 
@@ -39,7 +39,7 @@ def sum_(c: Call, data: Value, axes: Value | None = None) -> Value:
 def prod(c: Call, data: Value, axes: Value | None = None) -> Value:
     """The product over axes; 1 for no elements.
 
-    Shapes and types as for `sum_`. Source: ONNX ReduceProd-1 to 18, oneDNN Graph ReduceProd.
+    Shapes and types as for `sum_`. Source: ONNX ReduceProd-1 to 18, OpenVINO ReduceProd-1, oneDNN Graph ReduceProd.
     """
     return _reduced(c, data, axes, lambda x, over, keep: x.prod(over, keep=keep))
 
@@ -47,7 +47,7 @@ def prod(c: Call, data: Value, axes: Value | None = None) -> Value:
 def l1(c: Call, data: Value, axes: Value | None = None) -> Value:
     """The sum of magnitudes over axes; 0 for no elements.
 
-    Shapes and types as for `sum_`. Source: ONNX ReduceL1-1 to 18, oneDNN Graph ReduceL1.
+    Shapes and types as for `sum_`. Source: ONNX ReduceL1-1 to 18, OpenVINO ReduceL1-4, oneDNN Graph ReduceL1.
     """
     return _unless_identity(c, data, _reduced(c, data.abs(), axes, lambda x, over, keep: x.sum(over, keep=keep)))
 
@@ -64,7 +64,7 @@ def l2(c: Call, data: Value, axes: Value | None = None) -> Value:
     """The root of the sum of squares over axes; 0 for no elements. The rounding of roots of whole numbers is open.
 
     Shapes and types as for `sum_`. The function body of version 18 computes the root in float32, whatever the type.
-    Source: ONNX ReduceL2-1 to 18, oneDNN Graph ReduceL2.
+    Source: ONNX ReduceL2-1 to 18, OpenVINO ReduceL2-4, oneDNN Graph ReduceL2.
     """
     total = _reduced(c, data * data, axes, lambda x, over, keep: x.sum(over, keep=keep))
     if data.type == "float64" and c.answer("root-in-float32", "float64") == "float32":
@@ -74,6 +74,8 @@ def l2(c: Call, data: Value, axes: Value | None = None) -> Value:
 
 def _unless_identity(c: Call, data: Value, y: Value) -> Value:
     """Return y, the result; or, where a text has no axes mean the identity, data itself, if that silence says so."""
+    if _is_identity(c):
+        return data if c.open("identity-or-norm") == "identity" else y
     if not c.silent("magnitude") or not data.rank or c.ints("axes"):
         return y
     return data if c.open("magnitude", data < 0.0) == "as-it-is" else y
@@ -111,8 +113,8 @@ def log_sum_exp(c: Call, data: Value, axes: Value | None = None) -> Value:
 def maximum(c: Call, data: Value, axes: Value | None = None) -> Value:
     """The largest element over axes; for none, minus infinity, or the type's smallest number. False is less than true.
 
-    Shapes and types as for `sum_`, and bool from version 20 on. NaN is open.
-    Source: ONNX ReduceMax-1 to 20, oneDNN Graph ReduceMax.
+    Shapes and types as for `sum_`, and bool from version 20 on. NaN is open. Source: ONNX ReduceMax-1 to 20,
+    OpenVINO ReduceMax-1 and ReduceLogicalOr-1, oneDNN Graph ReduceMax.
     """
     return _extreme(c, data, axes, largest=True)
 
@@ -120,7 +122,8 @@ def maximum(c: Call, data: Value, axes: Value | None = None) -> Value:
 def minimum(c: Call, data: Value, axes: Value | None = None) -> Value:
     """The smallest element over axes; for none, plus infinity, or the type's largest number. False is less than true.
 
-    Shapes and types as for `maximum`. Source: ONNX ReduceMin-1 to 20, oneDNN Graph ReduceMin.
+    Shapes and types as for `maximum`. Source: ONNX ReduceMin-1 to 20, OpenVINO ReduceMin-1 and ReduceLogicalAnd-1,
+    oneDNN Graph ReduceMin.
     """
     return _extreme(c, data, axes, largest=False)
 
@@ -133,9 +136,16 @@ def _reduced(c: Call, x: Value, axes: Value | None, formula: Formula) -> Value:
     over, keep = reduced_axes(c, x, axes)
     y = formula(x, over, keep)
     nothing = y.size and not all(x.shape[a] for a in over)
+    if nothing and c.silent("empty-set"):
+        c.open("empty-set")
     if nothing and c.answer("nothing-unsaid", "identity") == "not-a-number" and y.kind == "real":
         return c.constant(math.nan, y.type).broadcast(*y.shape)
     return y
+
+
+def _is_identity(c: Call) -> bool:
+    """Whether axes is an empty list, and the version says that the input itself is then the result."""
+    return "axes-empty-identity" in c.clauses and c.ints("axes") == ()
 
 
 def _in_floats(c: Call, x: Value, formula: Callable[[Value], Value]) -> Value:
@@ -158,6 +168,8 @@ def _extreme(c: Call, data: Value, axes: Value | None, *, largest: bool) -> Valu
         if x.kind != "real":
             return found
         skipped: Value = reduce(over, keep=keep, nan="ignore")
+        if c.silent("empty-set"):  # nothing is left of NaN alone
+            skipped = skipped.undefined(skipped.isnan())
         taken = c.open("nan")
         return {"propagates": found, "ignored": skipped}.get(taken) or found.either(skipped)
 

@@ -110,9 +110,9 @@ def test_a_spec_that_openvino_contradicts_exits_1_and_names_the_line(tmp_path: P
     root = specs_with(tmp_path, "openvino", "keep_dims: boolean = false", "keep_dims: boolean = true")
     done = call("dev", "audit", "openvino", "--specs", root)
     assert done.exit_code == 1
-    assert f"{root}/openvino/ReduceMean.yaml:7:18: attribute keep_dims: here boolean = true, OpenVINO" in done.output
+    assert f"{root}/openvino/ReduceMean.yaml:8:18: attribute keep_dims: here boolean = true, OpenVINO" in done.output
     read = json.loads(call("dev", "audit", "openvino", "--specs", root, "--json").output)
-    assert [d["line"] for d in read["differences"]] == [7]
+    assert [d["line"] for d in read["differences"]] == [8]
 
 
 def test_an_operator_that_the_library_dies_of_exits_3_and_says_so(library) -> None:
