@@ -16,8 +16,8 @@ Reason: TypeAlias = Literal[
 ]
 
 
-BackendKind: TypeAlias = Literal["run", "infer"]
-"""What a backend does with a program: runs it, or infers the types and shapes of its outputs."""
+BackendKind: TypeAlias = Literal["run", "infer", "check"]
+"""What a backend does with a program: runs it, infers the types and shapes of its outputs, or checks its validity."""
 
 
 def kind_of(runner: object) -> BackendKind:
@@ -51,7 +51,8 @@ class Executable(Protocol):
         sequences, optionals and maps of inputs; such outputs are lists, None and dicts. Raises Unsupported, or whatever
         the backend raises.
 
-        A runner of kind `infer` returns a text for each output, in the form of `cases/inferred.py`.
+        A runner of kind `infer` returns a text for each output, in the form of `cases/inferred.py`, and one of kind
+        `check` nothing; both may do all their work in `prepare`.
         """
 
 

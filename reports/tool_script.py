@@ -12,7 +12,6 @@ from ..cases.elements import element_type, element_types
 from ..cases.errors import OpconformError
 from .script import literal
 from .show import node_text
-from .text import TOOLS
 
 _HEAD = '''"""{title}
 Needs onnx, and exits 1 unless {demand}.
@@ -89,7 +88,28 @@ _SETTINGS: Mapping[str, str] = MappingProxyType({
     "onnx-infer-strict": ", check_type=True, strict_mode=True",
     "onnx-infer-data": ", data_prop=True",
 })  # fmt: skip
-_MADE: Mapping[str, Callable[[Batch, str], Iterator[str]]] = MappingProxyType(dict.fromkeys(TOOLS, _inference))
+
+
+def _check(case: Batch, backend: str) -> Iterator[str]:
+    from ..cases.onnx_model import onnx_bytes  # noqa: PLC0415 - importing onnx costs a fifth of a second
+
+    invalid = not case.expectation.options
+    yield _head(case, onnx_bytes(case.program), f"the checker {'refuses' if invalid else 'accepts'} the model", "")
+    yield "try:"
+    yield f"    onnx.checker.check_model(model{', full_check=True' if backend == 'onnx-check-full' else ''})"
+    yield "except Exception as error:"
+    yield '    print(f"refused: {error}")'
+    yield f"    raise SystemExit({int(not invalid)}) from None"
+    verdict = literal("accepted, but the program is invalid whatever it is fed") if invalid else "0"
+    yield f"raise SystemExit({verdict})"
+
+
+_MADE: Mapping[str, Callable[[Batch, str], Iterator[str]]] = MappingProxyType(
+    {
+        **dict.fromkeys(_SETTINGS, _inference),
+        **dict.fromkeys(("onnx-check", "onnx-check-full"), _check),
+    }
+)
 
 
 def _head(case: Batch, model: bytes, demand: str, imports: str) -> str:

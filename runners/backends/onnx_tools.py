@@ -1,4 +1,4 @@
-"""Tools around ONNX models that run nothing: the shape inference of onnx and of onnxruntime."""
+"""Tools around ONNX models that run nothing: inference of types and shapes, and checkers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from onnx import ModelProto, TypeProto, shape_inference
+from onnx import ModelProto, TypeProto, checker, shape_inference
 from onnx import __version__ as onnx_version
 
 from ...cases.elements import Array, element_type, element_types
@@ -47,11 +47,15 @@ class OnnxInfer:
         try:
             made = shape_inference.infer_shapes(model, **self.settings)
         except Exception as error:
-            found = meaning(WORDS, str(error))
-            if found is not None and found.plain:
-                raise Unsupported(str(error), found.reason) from error
+            self.refuse_if_plain(error)
             raise
-        return Inferred([text_of(output.type) for output in made.graph.output])
+        return Texts([text_of(output.type) for output in made.graph.output])
+
+    def refuse_if_plain(self, error: Exception) -> None:
+        """Raise Unsupported if `error` only says that onnx does not know the operator version."""
+        found = meaning(WORDS, str(error))
+        if found is not None and found.plain:
+            raise Unsupported(str(error), found.reason) from error
 
     def reason(self, error: BaseException, /) -> Reason:
         """Return why onnx refused, as far as its message shows."""
@@ -73,6 +77,30 @@ class OnnxInferData(OnnxInfer):
     settings: ClassVar[dict[str, bool]] = {"data_prop": True}
 
 
+class OnnxCheck(OnnxInfer):
+    """onnx.checker on the model."""
+
+    name = "onnx-check"
+    kind: BackendKind = "check"
+
+    def prepare(self, program: Program, /) -> Executable:
+        """Check `program`. Raises Unsupported, or onnx's own error."""
+        model = onnx_model(program)
+        try:
+            checker.check_model(model, **self.settings)
+        except Exception as error:
+            self.refuse_if_plain(error)
+            raise
+        return Texts(())
+
+
+class OnnxCheckFull(OnnxCheck):
+    """onnx.checker that also infers shapes, in strict mode."""
+
+    name = "onnx-check-full"
+    settings: ClassVar[dict[str, bool]] = {"full_check": True}
+
+
 class OnnxRuntimeInfer(OnnxRuntime):
     """What onnxruntime infers when it loads a model without the types of its outputs."""
 
@@ -88,7 +116,7 @@ class OnnxRuntimeInfer(OnnxRuntime):
         except Exception as error:
             self.refuse_if_plain(error)
             raise
-        return Inferred([_of_runtime(one.type, one.shape or self._no_dims(model, one.name)) for one in ports])
+        return Texts([_of_runtime(one.type, one.shape or self._no_dims(model, one.name)) for one in ports])
 
     def _outputs(self, model: ModelProto) -> Sequence[Any]:
         provider = [(self.provider, self.provider_options)]
@@ -114,8 +142,8 @@ class OnnxRuntimeInfer(OnnxRuntime):
         return [] if rank == 0 else None
 
 
-class Inferred:
-    """The texts of a program's outputs, whatever the inputs."""
+class Texts:
+    """The same texts whatever the inputs."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = list(texts)

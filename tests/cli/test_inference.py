@@ -69,7 +69,7 @@ def test_a_refusal_of_a_valid_program_is_an_error(run) -> None:
 def test_a_kind_that_there_is_not_is_named(run) -> None:
     ran = run(own("Boasts"), "--select", MEANS)
     assert ran.code == 2
-    assert "'kind' is 'guess', expected one of run, infer" in ran.output
+    assert "'kind' is 'guess', expected one of run, infer, check" in ran.output
 
 
 def test_onnx_infers_means_exactly_and_two_known_things_wrongly(run) -> None:
@@ -101,3 +101,34 @@ def test_a_waiver_covers_a_wrong_inference(run, tmp_path: Path) -> None:
     waivers.write_text(json.dumps([{**told, "expires": "2999-01-01"}]))
     ran = run("onnx-infer", "--select", STFT, "--waivers", str(waivers))
     assert (ran.code, ran.lines[0]["outcome"]) == (0, "waived"), ran.output
+
+
+WRONG_AXIS = "onnx/Concat-1/float32/2*4x4x4/axis=3/ramp/axis-large"
+UNKNOWN = "onnx/ReduceMean-13/int32/3x2x2/unknown=reduction_mode/ramp/unknown-attribute"
+FED = "onnx/SequenceAt-11/float32,int32/seq:3+3+3/position=-4/ramp/before-the-first"
+
+
+def test_a_checker_has_to_refuse_what_the_program_alone_shows_and_nothing_else(run) -> None:
+    ran = run("onnx-check-full", *(word for case in (WRONG_AXIS, UNKNOWN, FED) for word in ("--select", case)))
+    told = {case: (r["outcome"], r["reason"], r["behaviour"]) for case, r in ran.results.items()}
+    assert told[UNKNOWN][0] == "pass"
+    assert told[WRONG_AXIS] == ("accepted-invalid", "static", {"invalid": ["answered"]})
+    assert told[FED] == ("pass", None, {"invalid-program": ["accepted"]})
+    assert ran.code == 1
+
+
+def test_a_checker_has_to_accept_valid_programs(run) -> None:
+    ran = run("onnx-check", "--select", "onnx/ReduceMean-13/float32/3x2x2/*")
+    valid = [result["outcome"] for result in ran.lines if "invalid" not in result["behaviour"]]
+    assert len(valid) > 10
+    assert set(valid) == {"pass"}
+    refusing = run("python:fakes.inferring:RefusesToCheck", "--select", "onnx/ReduceMean-13/float32/3x2x2/axes=-1/*")
+    assert [r["outcome"] for r in refusing.lines] == ["error"]
+
+
+def test_a_script_shows_what_a_checker_accepts(tmp_path: Path) -> None:
+    shown = CliRunner().invoke(main, ["show", "--script", WRONG_AXIS, "--on", "onnx-check-full"])
+    file = tmp_path / "case.py"
+    file.write_text(shown.output)
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=False)
+    assert (done.returncode, "accepted" in done.stderr) == (1, True), done.stderr

@@ -52,3 +52,9 @@ class Boasts(Knows):
     """Has a kind that there is not."""
 
     kind = "guess"
+
+
+class RefusesToCheck(Refuses):
+    """Finds every program invalid."""
+
+    kind = "check"
