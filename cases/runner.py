@@ -16,8 +16,10 @@ Reason: TypeAlias = Literal[
 ]
 
 
-BackendKind: TypeAlias = Literal["run", "infer", "check"]
-"""What a backend does with a program: runs it, infers the types and shapes of its outputs, or checks its validity."""
+BackendKind: TypeAlias = Literal["run", "infer", "check", "convert"]
+"""What a backend does with a program: runs it, infers the types and shapes of its outputs, checks its validity, or
+converts it to another version.
+"""
 
 
 def kind_of(runner: object) -> BackendKind:
@@ -52,7 +54,8 @@ class Executable(Protocol):
         the backend raises.
 
         A runner of kind `infer` returns a text for each output, in the form of `cases/inferred.py`, and one of kind
-        `check` nothing; both may do all their work in `prepare`.
+        `check` nothing. One of kind `convert` returns the bytes of the new model, as an array of uint8. All of them may
+        do their work in `prepare`.
         """
 
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from ..cases.batch import Batch
 from ..cases.elements import element_type, element_types
 from ..cases.errors import OpconformError
-from .script import literal
+from .script import literal, short_reproduction
 from .show import node_text
 
 _HEAD = '''"""{title}
@@ -104,10 +104,32 @@ def _check(case: Batch, backend: str) -> Iterator[str]:
     yield f"raise SystemExit({verdict})"
 
 
+def _conversion(case: Batch, backend: str) -> Iterator[str]:
+    text = short_reproduction(case)
+    if text is None:
+        raise OpconformError(f"{case.id}: there is no short script, and so none for {backend}")
+    loaded = "zlib.decompress(base64.b64decode(MODEL))"
+    new = "version_converter.convert_version(onnx.load_from_string(CONTENT), max(26, OPSET)).SerializeToString()"
+    lines = [
+        "from onnx import version_converter",
+        "",
+        f"CONTENT = {loaded}",
+        "OPSET = next(one.version for one in onnx.load_from_string(CONTENT).opset_import if not one.domain)",
+        f"CONVERTED = {new}",
+    ]
+    quiet = "ort.set_default_logger_severity(4)"
+    head, _, tail = text.partition(quiet)
+    head = head.replace("import numpy as np\n", "import numpy as np\nimport onnx\n")
+    yield head.replace("Needs onnxruntime", "Needs onnx, onnxruntime").rstrip()
+    yield from lines
+    yield quiet + tail.replace(loaded, "CONVERTED")
+
+
 _MADE: Mapping[str, Callable[[Batch, str], Iterator[str]]] = MappingProxyType(
     {
         **dict.fromkeys(_SETTINGS, _inference),
         **dict.fromkeys(("onnx-check", "onnx-check-full"), _check),
+        "onnx-convert": _conversion,
     }
 )
 

@@ -143,6 +143,20 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
     "onnx-check-full": _BuiltIn(
         "onnx_tools:OnnxCheckFull", ("onnx",), "the same with full_check, which infers shapes", "onnx", kind="check"
     ),
+    "onnx-convert": _BuiltIn(
+        "onnx_tools:OnnxConvert",
+        ("onnx",),
+        "onnx's version converter, to opset 26",
+        "onnx",
+        kind="convert",
+    ),
+    "onnx-convert-down": _BuiltIn(
+        "onnx_tools:OnnxConvertDown",
+        ("onnx",),
+        "the same, to the opset before the operator's version",
+        "onnx",
+        kind="convert",
+    ),
     "onnxruntime-infer": _BuiltIn(
         "onnx_tools:OnnxRuntimeInfer",
         ("onnx",),
