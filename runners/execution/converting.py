@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -53,15 +53,13 @@ class Conversions:
         converted = converted_program(case.program, answer)
         if converted is None:
             return Verdict(Outcome.WRONG_DTYPE, detail="a conversion is one tensor of uint8, the bytes of the model")
-        attempts: list[str] = []
+        originals = {name: self._attempt(name, case, case.program, required) for name in EVALUATORS}
+        right = {name: one.verdict for name, one in originals.items() if one.verdict.outcome is Outcome.PASS}
+        attempts = [f"{name}: {one.words}" for name, one in originals.items() if name not in right]
         failures: list[Verdict] = []
-        for name in EVALUATORS:
-            before = self._attempt(name, case, case.program, required)
-            if before.verdict.outcome is not Outcome.PASS:
-                attempts.append(f"{name}: {before.words}")
-                continue
+        for name in right:
             after = self._attempt(name, case, converted, required)
-            found = _compared(name, before, after)
+            found = _compared(name, right, after)
             if found.outcome is Outcome.PASS:
                 return found
             attempts.append(f"{name}: right on the original; on the conversion {after.words}")
@@ -108,14 +106,17 @@ def _other_readings(before: Verdict, after: Verdict) -> str:
     return "; ".join(f"{s} was {'|'.join(a)}, is {'|'.join(b)}" for s, a, b in pairs if not {*a} & {*b})
 
 
-def _compared(name: str, before: _Attempt, after: _Attempt) -> Verdict:
-    """Return the verdict that a backend which is right on the original gives rise to."""
+def _compared(name: str, right: Mapping[str, Verdict], after: _Attempt) -> Verdict:
+    """Return the verdict by one of the backends in `right`, which has their verdicts on the original.
+
+    Where the text leaves a question open, a conversion may settle it as any of them does.
+    """
     verdict = after.verdict
     detail = verdict.detail or after.words
     if verdict.outcome is Outcome.PASS:
-        changed = _other_readings(before.verdict, verdict)
-        if not changed:
+        if not all(_other_readings(before, verdict) for before in right.values()):
             return replace(verdict, behaviour={**verdict.behaviour, JUDGED_ON: [name]})
+        changed = _other_readings(right[name], verdict)
         detail = f"the conversion makes {name} read the standard in another way: {changed}"
         return replace(verdict, outcome=Outcome.WRONG_VALUE, detail=detail, level=None)
     if verdict.outcome is Outcome.UNSUPPORTED:
