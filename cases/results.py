@@ -20,6 +20,10 @@ SIDE_EFFECTS: Final[Mapping[str, str]] = {
 }
 
 
+STATIC: Final = "static"
+"""The reason of an accepted invalid program that a checker has to refuse: a failure, unlike other accepted inputs."""
+
+
 class Outcome(enum.StrEnum):
     """What happened; the names are fixed."""
 

@@ -16,8 +16,10 @@ Reason: TypeAlias = Literal[
 ]
 
 
-BackendKind: TypeAlias = Literal["run", "infer"]
-"""What a backend does with a program: runs it, or infers the types and shapes of its outputs."""
+BackendKind: TypeAlias = Literal["run", "infer", "check", "convert"]
+"""What a backend does with a program: runs it, infers the types and shapes of its outputs, checks its validity, or
+converts it to another version.
+"""
 
 
 def kind_of(runner: object) -> BackendKind:
@@ -51,7 +53,9 @@ class Executable(Protocol):
         sequences, optionals and maps of inputs; such outputs are lists, None and dicts. Raises Unsupported, or whatever
         the backend raises.
 
-        A runner of kind `infer` returns a text for each output, in the form of `cases/inferred.py`.
+        A runner of kind `infer` returns a text for each output, in the form of `cases/inferred.py`, and one of kind
+        `check` nothing. One of kind `convert` returns the bytes of the new model, as an array of uint8. All of them may
+        do their work in `prepare`.
         """
 
 

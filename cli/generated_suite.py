@@ -19,6 +19,7 @@ from ..cases.elements import Declaration
 from ..cases.errors import CaseIdError
 from ..cases.ids import Selection, Shard, of_shard, operator_version_of, parse_id, print_shape, split_version
 from ..cases.program import Structure
+from ..cases.runner import BackendKind
 from ..generators.locked import locked_counts
 from ..generators.meanings import CasesOfEveryKind, one_of_each_program
 from ..generators.plan import may_select
@@ -105,11 +106,11 @@ class GeneratedSuite(Suite):
         self._planners.append(self.source.unread)
         return GrowingPlan(selected(self._planners[-1], selection))
 
-    def programs(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:
-        """Yield the ids of a valid case for each selected program."""
+    def programs(self, selection: Selection, shard: Shard | None, kind: BackendKind) -> Iterator[str]:
+        """Yield the ids of a case for each selected program that a kind of backend is judged by."""
         self._planners.append(self.source.unread)  # this may be planned in a thread of its own
         source = self._planners[-1]
-        return one_of_each_program(source, of_shard(selected(source, selection), shard), selection.globs)
+        return one_of_each_program(source, of_shard(selected(source, selection), shard), selection.globs, kind)
 
     def suggestions(self, selection: Selection) -> Sequence[str]:
         """Return suggestions for a selection without a case."""

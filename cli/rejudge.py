@@ -240,6 +240,9 @@ class Rejudged:
         return kind if kind in get_args(BackendKind) else "run"  # type: ignore[return-value]  # checked
 
     def _judged(self, kept: StoredResult, case: Batch | None) -> Rejudgement:
+        if self._kind(kept.result.backend) == "convert":
+            why = "other backends have to run the conversion"
+            return Rejudgement(kept, Judged(kept.result, _as_kept(kept)), why, case, None, kept.result)
         answer = self._answer(kept, case)
         required, before = self.new.demands.required, self.old.demands.required
         try:

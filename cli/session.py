@@ -22,6 +22,7 @@ from ..cases.batch import CaseSource
 from ..cases.errors import OpconformError
 from ..cases.ids import Selection, Shard
 from ..cases.results import Outcome
+from ..cases.runner import BackendKind
 from ..reports.arithmetic import ATTACHMENT
 from ..reports.folder import INTERRUPTED, ResultsFolder, check_new, companions
 from ..reports.junit import check_target, write_junit
@@ -116,7 +117,9 @@ def opened(options: RunOptions, executor: Executor) -> Session:
     terms = replace(terms, demands=replace(terms.demands, claims=claims))
     plans = _plans(options, {b.name: b.standards or abouts[b.name].standards for b in backends}, suite)
     kinds = {b.name: abouts[b.name].kind if b.name in abouts else b.kind for b in backends}
-    plans = {name: plan if kinds[name] == "run" else _of_programs(plan, suite) for name, plan in plans.items()}
+    plans = {
+        name: plan if kinds[name] == "run" else _of_programs(plan, suite, kinds[name]) for name, plan in plans.items()
+    }
     return Session(options, executor, backends, suite, terms, plans, abouts, dt.datetime.now(tz=dt.UTC))
 
 
@@ -158,11 +161,11 @@ def _plans(options: RunOptions, implemented: Mapping[str, Sequence[str]], suite:
     return plans
 
 
-def _of_programs(plan: Plan, suite: Suite) -> Plan:
+def _of_programs(plan: Plan, suite: Suite, kind: BackendKind) -> Plan:
     """Return the plan of a backend that does not run programs. Raises OpconformError if there is no case for it."""
-    programs = Plan(plan.selection, plan.shard, GrowingPlan(suite.programs(plan.selection, plan.shard)))
+    programs = Plan(plan.selection, plan.shard, GrowingPlan(suite.programs(plan.selection, plan.shard, kind)))
     if not programs.at_least(1):
-        raise OpconformError("only invalid programs are selected, which show nothing on a backend that infers")
+        raise OpconformError(f"only invalid cases are selected that show nothing on a backend of kind {kind}")
     return programs
 
 

@@ -15,6 +15,7 @@ from ..cases.ids import (
     of_shard,
     share,
 )
+from ..cases.runner import BackendKind
 from ..runners.execution.execute import Attach
 from ..runners.judging.kept import KeepOutputs
 from ..runners.judging.terms import silences
@@ -62,7 +63,7 @@ class Suite(ABC):
         """Yield the ids of the selected cases in a shard."""
         return of_shard(self._selected(selection), shard)
 
-    def programs(self, selection: Selection, shard: Shard | None = None) -> Iterator[str]:  # noqa: ARG002 - see below
+    def programs(self, selection: Selection, shard: Shard | None, kind: BackendKind) -> Iterator[str]:  # noqa: ARG002
         """Yield the ids of a case for each selected program. Raises OpconformError if the suite has no formulas."""
         raise OpconformError("this backend does not run programs: it needs the generated suite, without --corpus")
 

@@ -19,17 +19,19 @@ from ..cases.ids import CaseId, parse_id
 from ..cases.inferred import COMPUTED, INFERENCE, UNKNOWN, inferred
 from ..cases.program import Program, Structure, is_tensor
 from ..cases.runner import BackendKind
+from ..specs.model import Word
 from .arithmetic.formula import Fork
 from .arithmetic.recording import Recording
 from .arithmetic.tape import Asks
 from .families import reference_of
 from .fills import FIRST
 from .operands import Argument, Arrays
+from .parameters import free_letters
 from .rows import without_settings
-from .source import GeneratedCases, Part, Prepared, facts_of
+from .source import GeneratedCases, Part, Prepared, facts_of, missing
 
 INVALID = "invalid-program"
-"""What the behaviour on an invalid program is reported under if nothing is demanded: `refused` or `answered`."""
+"""What the behaviour on an invalid program is reported under if nothing is demanded: `refused` or `accepted`."""
 
 _MOST_SUBSTITUTIONS = 48
 
@@ -42,8 +44,8 @@ class CasesOfEveryKind(GeneratedCases):
     """Generated cases, also as they are for backends that do not run programs."""
 
     def meaning(self, kind: BackendKind) -> CaseSource:
-        """Return the cases for backends of a kind."""
-        return Meanings(self, kind)
+        """Return the cases for backends of a kind; a conversion is judged by what the program computes."""
+        return self if kind == "convert" else Meanings(self, kind)
 
 
 @dataclass(frozen=True)
@@ -64,18 +66,44 @@ class Meanings:
         """Yield the cases with these ids, in this order. Raises CaseIdError."""
         for part in self.source.parts(texts):
             plain = self.source.batch(part, Expectation((), part.types, len(part.ids)))
-            yield replace(plain, expectation=inference_of(part, plain.program))
+            made = inference_of(part, plain.program) if self.kind == "infer" else validity_of(part, plain.program)
+            yield replace(plain, expectation=made)
 
 
-def one_of_each_program(source: GeneratedCases, ids: Iterator[str], named: Sequence[str]) -> Iterator[str]:
-    """Yield the first valid case of each program, and ids that are `named` anyway."""
+def one_of_each_program(
+    source: GeneratedCases, ids: Iterator[str], named: Sequence[str], kind: BackendKind = "infer"
+) -> Iterator[str]:
+    """Yield the first valid case of each program, the invalid ones of which a kind demands something, and `named` ids.
+
+    A checker has to refuse what the program alone shows to be invalid; nothing else has to refuse anything.
+    """
     seen = set[CaseId]()
     for text in ids:
         case = parse_id(text)
-        bare = replace(without_settings(case, "draw", "seed"), fill=FIRST, edge=None)
-        if text in named or (bare not in seen and not source.row(case).rejected):
+        bare = without_settings(case, "draw", "seed")
+        row = source.row(case)
+        if row.rejected:
+            chosen = kind == "check" and bare not in seen and all(map(is_static, source.parts([text])))
+        else:
+            bare = replace(bare, fill=FIRST, edge=None)
+            chosen = bare not in seen
+        if chosen or text in named:
             seen.add(bare)
             yield text
+
+
+def validity_of(part: Part, program: Program) -> Expectation:
+    """Return what a checker may say of cases of one program: that it is valid or not, or either."""
+    lanes = len(part.ids)
+    either = (_plain(((INVALID, "refused"),), "rejected", lanes), _plain(((INVALID, "accepted"),), "anything", lanes))
+    if part.recording is None:
+        return Expectation(() if is_static(part) else either, (), lanes)
+    ranks = [output.rank for output in program.answers if is_tensor(output.type)]
+    settled = all(fork.kind in ("values", "any") for fork in part.recording.forks)
+    # ONNX's IR wants the rank of each output, which such a model lacks; and it calls deprecated versions invalid
+    if not settled or None in ranks or part.lane.row.version.signature.deprecated:
+        return Expectation(either, (), lanes)
+    return Expectation((Option((), applies=np.ones(lanes, bool)),), (), lanes)
 
 
 def inference_of(part: Part, program: Program) -> Expectation:
@@ -85,7 +113,7 @@ def inference_of(part: Part, program: Program) -> Expectation:
     if part.recording is None:
         options = (
             _plain(((INVALID, "refused"),), "rejected", lanes),
-            _plain(((INVALID, "answered"),), "anything", lanes),
+            _plain(((INVALID, "accepted"),), "anything", lanes),
         )
         return Expectation(options, types, lanes)
     names = ",".join(sorted({str(dim) for one in program.given for dim in one.dims if isinstance(dim, str)}))
@@ -153,24 +181,64 @@ def _tensors(structure: Structure) -> int:
     return 1 if structure.kind == "tensor" else sum(map(_tensors, structure.items))
 
 
+# Invalid programs
+
+
+def is_static(part: Part) -> bool:
+    """Return whether the program of an invalid case shows that it is invalid, whatever is fed to it.
+
+    The formula is recorded with constants alone. False if it asks for fed values before it finds a mistake.
+    """
+    prepared, row = part.lane.prepared, part.lane.row
+    version = row.version
+    types = zip(free_letters(version), row.id.types, strict=False)
+    if row.get("unknown") is not Word.ABSENT or next(missing(prepared), None) is not None:
+        return True
+    if any(name not in version.signature.types[letter] for letter, name in types):
+        return True
+    if not all(isinstance(argument.part, tuple) for argument in prepared.arguments):
+        return False  # the type of a sequence or map says neither its length nor the shapes in it
+    constants = {argument.name for argument in prepared.arguments if argument.constant}
+    known = _constants(prepared, part.tensors)
+    sizes = _sizes(prepared) if row.get("dims") == "symbolic" else {}
+    arrays = [array for argument in prepared.arguments for array in part.tensors[argument.name]]
+    fixed = [argument.name in constants for argument in prepared.arguments for _ in part.tensors[argument.name]]
+    for some in (sizes, *(_substitutions(sizes) if sizes else ())):
+        try:
+            recording = _recording(prepared, some, known)
+        except Asks:
+            return False
+        except _UNFORESEEN:
+            continue
+        broken = bool(recording.invalid_clause) or (some is sizes and _breaks(recording, arrays, fixed))
+        if not broken:
+            return False
+    return True
+
+
+def _breaks(recording: Recording, arrays: Sequence[Array], fixed: Sequence[bool]) -> bool:
+    """Return whether the values of constants alone break a clause."""
+    of_constants = {
+        clause
+        for fork in recording.forks
+        for clause, at in fork.requirements
+        if all(
+            fixed[recording.graph.nodes[used].parameters["port"]]
+            for used in recording.graph.live([at])
+            if recording.graph.nodes[used].name == "port"
+        )
+    }
+    return any(clause in of_constants and broken.any() for clause, broken in recording.invalid(arrays, 1).items())
+
+
 # Symbolic dimensions
 
 
 def symbolic_dims(prepared: Prepared, tensors: Mapping[str, Arrays]) -> list[list[str]] | None:
     """Return the words of each output's dimensions, as `cases/inferred.py` has them; None if data decide the shapes."""
-    if (
-        prepared.row.version.graphs or prepared.around is not None
-    ):  # what bodies declare of shapes is not in the formula
+    if prepared.row.version.graphs or prepared.around is not None:  # the formula lacks what bodies declare of shapes
         return None
-    sizes = {
-        f"{argument.name}_{axis}": size
-        for argument in prepared.arguments
-        if _is_symbolic(argument) and isinstance(argument.part, tuple)
-        for axis, size in enumerate(argument.part)
-    }
-    known = {
-        argument.port.name: tensors[argument.name][0][0, ...] for argument in prepared.arguments if argument.constant
-    }
+    sizes, known = _sizes(prepared), _constants(prepared, tensors)
     base = _recorded(prepared, sizes, known)
     if base is None:
         return None
@@ -186,6 +254,20 @@ def symbolic_dims(prepared: Prepared, tensors: Mapping[str, Arrays]) -> list[lis
             return None
         words.append([_word(output, axis, found, varied) for axis in range(len(shape))])
     return words
+
+
+def _sizes(prepared: Prepared) -> dict[str, int]:
+    """Return the size of each symbolic dimension of a case's inputs."""
+    return {
+        f"{argument.name}_{axis}": size
+        for argument in prepared.arguments
+        if _is_symbolic(argument) and isinstance(argument.part, tuple)
+        for axis, size in enumerate(argument.part)
+    }
+
+
+def _constants(prepared: Prepared, tensors: Mapping[str, Arrays]) -> dict[str, Array]:
+    return {one.port.name: tensors[one.name][0][0, ...] for one in prepared.arguments if one.constant}
 
 
 def _is_symbolic(argument: Argument) -> bool:
@@ -219,11 +301,15 @@ def _substitutions(sizes: Sizes) -> Iterator[Sizes]:
     yield from list(unique.values())[:_MOST_SUBSTITUTIONS]
 
 
-def _recorded(prepared: Prepared, sizes: Sizes, known: Mapping[str, Array]) -> list[Shape] | None:
-    """Return the shape of each output for some sizes; None if they are invalid, or not the same for all data."""
+_UNFORESEEN = (OpconformError, ValueError, TypeError, IndexError, KeyError, ZeroDivisionError)
+"""What a formula may raise for sizes that no case has."""
+
+
+def _recording(prepared: Prepared, sizes: Sizes, known: Mapping[str, Array]) -> Recording:
+    """Return the formula for some sizes of symbolic dimensions. Raises Asks, and what is unforeseen."""
 
     def resized(argument: Argument) -> Argument:
-        if not _is_symbolic(argument) or not isinstance(argument.part, tuple):
+        if not sizes or not _is_symbolic(argument) or not isinstance(argument.part, tuple):
             return argument
         return replace(argument, part=tuple(sizes[f"{argument.name}_{i}"] for i in range(len(argument.part))))
 
@@ -234,10 +320,15 @@ def _recorded(prepared: Prepared, sizes: Sizes, known: Mapping[str, Array]) -> l
         for name, several in prepared.given.items()
     }
     facts = replace(prepared.facts, ports=ports)
+    return prepared.record(reference_of(prepared.row.spec, version), facts, known)
+
+
+def _recorded(prepared: Prepared, sizes: Sizes, known: Mapping[str, Array]) -> list[Shape] | None:
+    """Return the shape of each output for some sizes; None if they are invalid, or not the same for all data."""
     try:
-        recording = prepared.record(reference_of(prepared.row.spec, version), facts, known)
-    except (Asks, OpconformError, ValueError, TypeError, IndexError, KeyError, ZeroDivisionError):
-        return None  # sizes that no case has may be beyond what a formula foresees
+        recording = _recording(prepared, sizes, known)
+    except (Asks, *_UNFORESEEN):
+        return None
     if recording.invalid_clause:
         return None
     types = [type_ for _, type_ in prepared.outputs if type_ is not None]

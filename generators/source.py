@@ -347,7 +347,7 @@ class GeneratedCases:
             settings = {name: value for name, value in row.settings.items() if name not in ("draw", "seed")}
             prepared = Prepared(Row(row.spec, row.version, content, settings), self._record)
             if not row.rejected:
-                for name in _missing(prepared):
+                for name in missing(prepared):
                     raise CaseIdError(
                         f"{row.id}: invalid in {row.version.operator}, and the id names no edge: it needs {name}"
                     )
@@ -365,9 +365,9 @@ class GeneratedCases:
         """
         prepared = Prepared(row, self._record)
         tensors = prepared.filling.tensors([row.id.fill], [str(row.id)])
-        missing = tuple(_missing(prepared))
-        if missing:
-            return missing
+        absent = tuple(missing(prepared))
+        if absent:
+            return absent
         recording = formula_of(prepared, tensors)
         if recording.invalid_clause:
             return (recording.invalid_clause,)
@@ -556,7 +556,7 @@ def _content(row: Row) -> CaseId:
     return bare if row.rejected else replace(bare, fill=FIRST, edge=None)
 
 
-def _missing(prepared: Prepared) -> Iterator[str]:
+def missing(prepared: Prepared) -> Iterator[str]:
     """Yield the required inputs and attributes that are left out."""
     version = prepared.row.version
     attributes = {attribute.name for attribute in prepared.attributes}

@@ -10,9 +10,8 @@ from types import MappingProxyType
 from ..cases.batch import Batch
 from ..cases.elements import element_type, element_types
 from ..cases.errors import OpconformError
-from .script import literal
+from .script import literal, short_reproduction
 from .show import node_text
-from .text import TOOLS
 
 _HEAD = '''"""{title}
 Needs onnx, and exits 1 unless {demand}.
@@ -89,7 +88,50 @@ _SETTINGS: Mapping[str, str] = MappingProxyType({
     "onnx-infer-strict": ", check_type=True, strict_mode=True",
     "onnx-infer-data": ", data_prop=True",
 })  # fmt: skip
-_MADE: Mapping[str, Callable[[Batch, str], Iterator[str]]] = MappingProxyType(dict.fromkeys(TOOLS, _inference))
+
+
+def _check(case: Batch, backend: str) -> Iterator[str]:
+    from ..cases.onnx_model import onnx_bytes  # noqa: PLC0415 - importing onnx costs a fifth of a second
+
+    invalid = not case.expectation.options
+    yield _head(case, onnx_bytes(case.program), f"the checker {'refuses' if invalid else 'accepts'} the model", "")
+    yield "try:"
+    yield f"    onnx.checker.check_model(model{', full_check=True' if backend == 'onnx-check-full' else ''})"
+    yield "except Exception as error:"
+    yield '    print(f"refused: {error}")'
+    yield f"    raise SystemExit({int(not invalid)}) from None"
+    verdict = literal("accepted, but the program is invalid whatever it is fed") if invalid else "0"
+    yield f"raise SystemExit({verdict})"
+
+
+def _conversion(case: Batch, backend: str) -> Iterator[str]:
+    text = short_reproduction(case)
+    if text is None:
+        raise OpconformError(f"{case.id}: there is no short script, and so none for {backend}")
+    loaded = "zlib.decompress(base64.b64decode(MODEL))"
+    new = "version_converter.convert_version(onnx.load_from_string(CONTENT), max(26, OPSET)).SerializeToString()"
+    lines = [
+        "from onnx import version_converter",
+        "",
+        f"CONTENT = {loaded}",
+        "OPSET = next(one.version for one in onnx.load_from_string(CONTENT).opset_import if not one.domain)",
+        f"CONVERTED = {new}",
+    ]
+    quiet = "ort.set_default_logger_severity(4)"
+    head, _, tail = text.partition(quiet)
+    head = head.replace("import numpy as np\n", "import numpy as np\nimport onnx\n")
+    yield head.replace("Needs onnxruntime", "Needs onnx, onnxruntime").rstrip()
+    yield from lines
+    yield quiet + tail.replace(loaded, "CONVERTED")
+
+
+_MADE: Mapping[str, Callable[[Batch, str], Iterator[str]]] = MappingProxyType(
+    {
+        **dict.fromkeys(_SETTINGS, _inference),
+        **dict.fromkeys(("onnx-check", "onnx-check-full"), _check),
+        "onnx-convert": _conversion,
+    }
+)
 
 
 def _head(case: Batch, model: bytes, demand: str, imports: str) -> str:

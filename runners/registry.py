@@ -139,6 +139,24 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
     "onnx-infer-data": _BuiltIn(
         "onnx_tools:OnnxInferData", ("onnx",), "the same with data propagation", "onnx", kind="infer"
     ),
+    "onnx-check": _BuiltIn("onnx_tools:OnnxCheck", ("onnx",), "the checker of the onnx package", "onnx", kind="check"),
+    "onnx-check-full": _BuiltIn(
+        "onnx_tools:OnnxCheckFull", ("onnx",), "the same with full_check, which infers shapes", "onnx", kind="check"
+    ),
+    "onnx-convert": _BuiltIn(
+        "onnx_tools:OnnxConvert",
+        ("onnx",),
+        "onnx's version converter, to opset 26",
+        "onnx",
+        kind="convert",
+    ),
+    "onnx-convert-down": _BuiltIn(
+        "onnx_tools:OnnxConvertDown",
+        ("onnx",),
+        "the same, to the opset before the operator's version",
+        "onnx",
+        kind="convert",
+    ),
     "onnxruntime-infer": _BuiltIn(
         "onnx_tools:OnnxRuntimeInfer",
         ("onnx",),

@@ -1,4 +1,4 @@
-"""Tools around ONNX models that run nothing: the shape inference of onnx and of onnxruntime."""
+"""Tools around ONNX models that run nothing: inference of types and shapes, checkers, converters."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from onnx import ModelProto, TypeProto, shape_inference
+import numpy as np
+from onnx import ModelProto, TypeProto, checker, shape_inference, version_converter
 from onnx import __version__ as onnx_version
 
 from ...cases.elements import Array, element_type, element_types
 from ...cases.inferred import inferred
-from ...cases.onnx_model import onnx_model
+from ...cases.onnx_model import onnx_model, opset_of
 from ...cases.program import Program
 from ...cases.runner import BackendKind, Executable, Reason, Unsupported, Words, meaning
 from .onnxruntime import OnnxRuntime
@@ -47,11 +48,15 @@ class OnnxInfer:
         try:
             made = shape_inference.infer_shapes(model, **self.settings)
         except Exception as error:
-            found = meaning(WORDS, str(error))
-            if found is not None and found.plain:
-                raise Unsupported(str(error), found.reason) from error
+            self.refuse_if_plain(error)
             raise
-        return Inferred([text_of(output.type) for output in made.graph.output])
+        return Texts([text_of(output.type) for output in made.graph.output])
+
+    def refuse_if_plain(self, error: Exception) -> None:
+        """Raise Unsupported if `error` only says that onnx does not know the operator version."""
+        found = meaning(WORDS, str(error))
+        if found is not None and found.plain:
+            raise Unsupported(str(error), found.reason) from error
 
     def reason(self, error: BaseException, /) -> Reason:
         """Return why onnx refused, as far as its message shows."""
@@ -73,6 +78,79 @@ class OnnxInferData(OnnxInfer):
     settings: ClassVar[dict[str, bool]] = {"data_prop": True}
 
 
+class OnnxCheck(OnnxInfer):
+    """onnx.checker on the model."""
+
+    name = "onnx-check"
+    kind: BackendKind = "check"
+
+    def prepare(self, program: Program, /) -> Executable:
+        """Check `program`. Raises Unsupported, or onnx's own error."""
+        model = onnx_model(program)
+        try:
+            checker.check_model(model, **self.settings)
+        except Exception as error:
+            self.refuse_if_plain(error)
+            raise
+        return Texts(())
+
+
+class OnnxCheckFull(OnnxCheck):
+    """onnx.checker that also infers shapes, in strict mode."""
+
+    name = "onnx-check-full"
+    settings: ClassVar[dict[str, bool]] = {"full_check": True}
+
+
+class OnnxConvert(OnnxInfer):
+    """onnx.version_converter, to the newest opset that onnxruntime 1.32 runs."""
+
+    name = "onnx-convert"
+    kind: BackendKind = "convert"
+    newest: ClassVar[int] = 26
+
+    def describe(self) -> dict[str, str]:
+        """Return the opset that programs are converted to."""
+        return {"target": f"opset {self.newest}"}
+
+    def target(self, program: Program) -> int:
+        """Return the opset to convert a program to. Raises Unsupported if there is none."""
+        return max(self.newest, opset_of(program))
+
+    def prepare(self, program: Program, /) -> Executable:
+        """Convert `program`. Raises Unsupported, or onnx's own error."""
+        if program.operator.domain:
+            raise Unsupported("the version converter only converts the default domain", "operator-version")
+        target, model = self.target(program), onnx_model(program)
+        try:
+            made = version_converter.convert_version(model, target)
+        except Exception as error:
+            self.refuse_if_plain(error)
+            raise
+        return Texts([np.frombuffer(made.SerializeToString(deterministic=True), np.uint8)])
+
+
+class OnnxConvertDown(OnnxConvert):
+    """onnx.version_converter, to the opset before an operator's version; it need not know how."""
+
+    name = "onnx-convert-down"
+
+    def describe(self) -> dict[str, str]:
+        """Return the opset that programs are converted to."""
+        return {"target": "the opset before the operator's version"}
+
+    def target(self, program: Program) -> int:
+        """Return the opset before the operator's version. Raises Unsupported for a first version."""
+        before = int(program.operator.version) - 1
+        if not before:
+            raise Unsupported("there is no opset before 1", "operator-version")
+        return before
+
+    def refuse_if_plain(self, error: Exception) -> None:
+        """Raise Unsupported: an older version may lack what a program needs."""
+        raise Unsupported(str(error), self.reason(error)) from error
+
+
 class OnnxRuntimeInfer(OnnxRuntime):
     """What onnxruntime infers when it loads a model without the types of its outputs."""
 
@@ -88,7 +166,7 @@ class OnnxRuntimeInfer(OnnxRuntime):
         except Exception as error:
             self.refuse_if_plain(error)
             raise
-        return Inferred([_of_runtime(one.type, one.shape or self._no_dims(model, one.name)) for one in ports])
+        return Texts([_of_runtime(one.type, one.shape or self._no_dims(model, one.name)) for one in ports])
 
     def _outputs(self, model: ModelProto) -> Sequence[Any]:
         provider = [(self.provider, self.provider_options)]
@@ -114,10 +192,10 @@ class OnnxRuntimeInfer(OnnxRuntime):
         return [] if rank == 0 else None
 
 
-class Inferred:
-    """The texts of a program's outputs, whatever the inputs."""
+class Texts:
+    """The same answer whatever the inputs."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, texts: Sequence[Any]) -> None:
         self._texts = list(texts)
 
     def run(self, _inputs: Sequence[Array], /) -> Sequence[Any]:

@@ -37,7 +37,8 @@ from ..judging.answers import (
 )
 from ..judging.judge import Verdict, asks_again, judge
 from ..pool import Limits, Loss, Phase, Stray, WorkerStartError
-from ..registry import BackendSpec
+from ..registry import BackendSpec, backend_spec
+from .converting import Conversions
 from .host import (
     WORDS_KEPT,
     Freshness,
@@ -134,7 +135,13 @@ class Assignment:
         if kind != "run":  # what other attachments say is about values
             attach = {name: made for name, made in attach.items() if name == _OUTPUTS}
             source = source.meaning(kind) if isinstance(source, HasMeanings) else source
-        return Worker(hosts, self.backend.name, source, MappingProxyType(dict(self.required)), attach)
+        required = MappingProxyType(dict(self.required))
+        conversions = Conversions(self._evaluator) if kind == "convert" else None
+        return Worker(hosts, self.backend.name, source, required, attach, conversions)
+
+    def _evaluator(self, name: str) -> Hosts:
+        """Open a backend that runs conversions. Raises WorkerStartError, NotInstalled."""
+        return Hosts(backend_spec(name), self.limits, self.isolation)
 
 
 @dataclass
@@ -200,6 +207,7 @@ class Worker:
     source: CaseSource
     required: Mapping[str, str]
     attach: Mapping[str, Attach] = field(default_factory=dict)
+    conversions: Conversions | None = None
     _siblings: dict[str, Answered | Loss | OurFailure | None] = field(default_factory=dict)
     _ids: dict[int, str] = field(default_factory=dict)
     _pending: list[Stray] = field(default_factory=list)
@@ -333,7 +341,8 @@ class Worker:
         attached: list[dict[str, str]] = [{} for _ in lanes]
         verdicts: list[Verdict] = []
         try:
-            verdicts, answers = self._verdicts(batch, taken, begin)
+            judged = self._verdicts if self.conversions is None else self._of_conversions
+            verdicts, answers = judged(batch, taken, begin)
             begin(lanes[-1], "prepare")  # the backend's part is done
             self._charge_deaths(batch, verdicts, begin)
             begin(lanes[-1], "prepare")
@@ -388,6 +397,17 @@ class Worker:
                 else:
                     verdicts[lane], others[lane] = verdict, answer
         return verdicts, answers.replaced(others)
+
+    def _of_conversions(self, batch: Batch, taken: _Taken, begin: Begin) -> tuple[list[Verdict], Answers]:
+        """Return the answers of a converter and their verdicts: other backends run each new program."""
+        answers, verdicts = taken.answers.answers(len(batch)), []
+        assert self.conversions is not None
+        for lane in range(len(batch)):
+            begin(lane, "run")
+            case, lost = batch.case(lane), taken.lost.get(lane)
+            answer = answers.answer(lane) or _NONE
+            verdicts.append(_lost(lost, case) if lost else self.conversions.verdict(case, answer, self.required))
+        return verdicts, answers
 
     def _charge_deaths(self, batch: Batch, verdicts: list[Verdict], begin: Begin) -> None:
         """Fail cases whose program dies whenever it is used again, although each of them passes in a new process.

@@ -15,7 +15,7 @@ import numpy as np
 from ...cases.batch import EXCEPTIONAL, Batch, Bounds, Check, Expectation, Flag, Labels, Option, any_of_lane
 from ...cases.elements import Array, comparable, element_type, lane_contents, type_of
 from ...cases.program import Program
-from ...cases.results import Level, Outcome
+from ...cases.results import STATIC, Level, Outcome
 from . import inference
 from .answers import (
     ALARM,
@@ -322,19 +322,22 @@ def _judged(
     """Return the verdicts on answers of one form, by the expectation of their lanes; `same`: `again` agrees."""
     names = _names(program, stack)
     if not expectation.options:
-        verdicts = [_accepted_invalid(stack)] * len(stack.lanes)
+        verdicts = [_accepted_invalid(expectation, stack)] * len(stack.lanes)
     elif (misfit := _misfit(expectation, stack, names)) is not None:
         verdicts = [misfit] * len(stack.lanes)
     else:
         with np.errstate(all="ignore"):  # comparing NaN and infinities is intended
             verdicts = list(_Judging(expectation, stack, required, names, same, places).verdicts())
     return [
-        verdict if any(pattern) else _accepted_invalid(stack)
+        verdict if any(pattern) else _accepted_invalid(expectation, stack)
         for verdict, pattern in zip(verdicts, expectation.patterns, strict=True)
     ]
 
 
-def _accepted_invalid(stack: Stack) -> Verdict:
+def _accepted_invalid(expectation: Expectation, stack: Stack) -> Verdict:
+    if not expectation.types:  # the answer of a checker, which has to refuse what the program shows to be invalid
+        detail = "accepted a program that is invalid whatever it is fed"
+        return Verdict(Outcome.ACCEPTED_INVALID, {"invalid": ["answered"]}, detail, reason=STATIC)
     detail = f"answered an invalid input with {', '.join(map(_described, _rows(stack)))}"
     return Verdict(Outcome.ACCEPTED_INVALID, {"invalid": ["answered"]}, detail)
 

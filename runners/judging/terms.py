@@ -23,7 +23,7 @@ from ...cases.elements import Declaration, DeclaredType
 from ...cases.errors import CaseIdError, OpconformError, did_you_mean
 from ...cases.ids import CaseId, Glob, operator_version_of, parse_id, part_size
 from ...cases.program import NO_VERSION
-from ...cases.results import Outcome, Result
+from ...cases.results import STATIC, Outcome, Result
 from ...cases.runner import Claims
 from ...cases.short import long_id
 from ...specs.model import ShapeWord, Spec, expand
@@ -278,7 +278,7 @@ class Demands:
         if suspended:
             return False
         if result.outcome is Outcome.ACCEPTED_INVALID:
-            return self.required.get("invalid") == "rejected"
+            return result.reason == STATIC or self.required.get("invalid") == "rejected"
         if result.outcome is Outcome.UNSUPPORTED:
             return self._breaks_promise(result)
         return result.outcome in ALWAYS_FAILING

@@ -69,7 +69,7 @@ def test_a_refusal_of_a_valid_program_is_an_error(run) -> None:
 def test_a_kind_that_there_is_not_is_named(run) -> None:
     ran = run(own("Boasts"), "--select", MEANS)
     assert ran.code == 2
-    assert "'kind' is 'guess', expected one of run, infer" in ran.output
+    assert "'kind' is 'guess', expected one of run, infer, check, convert" in ran.output
 
 
 def test_onnx_infers_means_exactly_and_two_known_things_wrongly(run) -> None:
@@ -101,3 +101,81 @@ def test_a_waiver_covers_a_wrong_inference(run, tmp_path: Path) -> None:
     waivers.write_text(json.dumps([{**told, "expires": "2999-01-01"}]))
     ran = run("onnx-infer", "--select", STFT, "--waivers", str(waivers))
     assert (ran.code, ran.lines[0]["outcome"]) == (0, "waived"), ran.output
+
+
+WRONG_AXIS = "onnx/Concat-1/float32/2*4x4x4/axis=3/ramp/axis-large"
+UNKNOWN = "onnx/ReduceMean-13/int32/3x2x2/unknown=reduction_mode/ramp/unknown-attribute"
+FED = "onnx/SequenceAt-11/float32,int32/seq:3+3+3/position=-4/ramp/before-the-first"
+
+
+def test_a_checker_has_to_refuse_what_the_program_alone_shows_and_nothing_else(run) -> None:
+    ran = run("onnx-check-full", *(word for case in (WRONG_AXIS, UNKNOWN, FED) for word in ("--select", case)))
+    told = {case: (r["outcome"], r["reason"], r["behaviour"]) for case, r in ran.results.items()}
+    assert told[UNKNOWN][0] == "pass"
+    assert told[WRONG_AXIS] == ("accepted-invalid", "static", {"invalid": ["answered"]})
+    assert told[FED] == ("pass", None, {"invalid-program": ["accepted"]})
+    assert ran.code == 1
+
+
+def test_a_checker_has_to_accept_valid_programs(run) -> None:
+    ran = run("onnx-check", "--select", "onnx/ReduceMean-13/float32/3x2x2/*")
+    valid = [result["outcome"] for result in ran.lines if "invalid" not in result["behaviour"]]
+    assert len(valid) > 10
+    assert set(valid) == {"pass"}
+    refusing = run("python:fakes.inferring:RefusesToCheck", "--select", "onnx/ReduceMean-13/float32/3x2x2/axes=-1/*")
+    assert [r["outcome"] for r in refusing.lines] == ["error"]
+
+
+def test_a_script_shows_what_a_checker_accepts(tmp_path: Path) -> None:
+    shown = CliRunner().invoke(main, ["show", "--script", WRONG_AXIS, "--on", "onnx-check-full"])
+    file = tmp_path / "case.py"
+    file.write_text(shown.output)
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=False)
+    assert (done.returncode, "accepted" in done.stderr) == (1, True), done.stderr
+
+
+HARDMAX = "onnx/Hardmax-11/float32/2x1x3x1x2x2/dims=symbolic/special"
+RESIZE = "onnx/Resize-10/float32/1x1x7/mode=linear;scales=1,1,0.6;scales-from=constant/ramp"
+LARGE = "onnx/Hardmax-1/float32/2x1x3x1x2x2/axis=0/magnitudes"
+
+
+def test_a_conversion_is_judged_by_the_original_on_a_backend_that_is_right_on_it(run) -> None:
+    cases = ["onnx/Hardmax-11", HARDMAX, RESIZE, "onnx/Normalizer-1/float32/7x3/norm=L2/uniform"]
+    ran = run("onnx-convert", "--suite", "smoke", *(word for case in cases for word in ("--select", case)))
+    results = ran.results
+    assert results[HARDMAX]["outcome"] == "wrong-value"
+    assert results[HARDMAX]["detail"].startswith("the conversion means something else, on onnxruntime-noopt: element")
+    assert results[RESIZE]["detail"] == (
+        "the conversion makes onnxruntime-noopt read the standard in another way: "
+        "coordinates-early was asymmetric, is half_pixel|pytorch_half_pixel"
+    )
+    right = [result for case, result in results.items() if case not in (HARDMAX, RESIZE)]
+    assert {result["outcome"] for result in right} == {"pass", "unsupported"}
+    assert all(result["behaviour"]["judged-on"] for result in right if result["outcome"] == "pass")
+    words = [result["detail"].partition(":")[0] for result in right if result["outcome"] == "unsupported"]
+    assert {*words} <= {"not judged", "refused"}
+
+
+def test_a_converter_that_changes_nothing_passes_and_one_that_spoils_the_model_fails(run) -> None:
+    kept = run("python:fakes.inferring:Keeps", "--select", "onnx/Relu-6/float32/*")
+    assert {result["outcome"] for result in kept.lines} == {"pass"}, kept.output
+    spoilt = run("python:fakes.inferring:Negates", "--select", "onnx/Relu-6/float32/*")
+    assert "wrong-value" in {result["outcome"] for result in spoilt.lines}
+    refused = run("python:fakes.inferring:RefusesToConvert", "--select", "onnx/Relu-6/float32/*")
+    assert {(r["outcome"], r["detail"].partition(":")[0]) for r in refused.lines} == {("error", "refused")}
+    again = CliRunner().invoke(main, ["rejudge", str(spoilt.folder), "--out", str(spoilt.folder) + "-again"])
+    assert "other backends have to run the conversion" in again.output
+
+
+def test_a_conversion_that_no_backend_can_judge_says_so(run) -> None:
+    ran = run("python:fakes.inferring:Keeps", "--select", "onnx/RMSNormalization-23/float32,bfloat16/2x3x5,5/*")
+    assert {r["outcome"] for r in ran.lines} == {"unsupported"}
+    assert all(r["detail"].startswith("not judged: no backend is right on the original") for r in ran.lines)
+
+
+def test_a_script_shows_a_conversion(tmp_path: Path) -> None:
+    shown = CliRunner().invoke(main, ["show", "--script", LARGE, "--on", "onnx-convert"])
+    file = tmp_path / "case.py"
+    file.write_text(shown.output)
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=False)
+    assert (done.returncode, "not admitted" in done.stderr) == (1, True), done.stderr

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from opconform.cases.inferred import inferred
+from opconform.cases.onnx_model import onnx_model
 from opconform.cases.program import Program
 
 
@@ -52,3 +55,38 @@ class Boasts(Knows):
     """Has a kind that there is not."""
 
     kind = "guess"
+
+
+class RefusesToCheck(Refuses):
+    """Finds every program invalid."""
+
+    kind = "check"
+
+
+class Keeps(Knows):
+    """Converts nothing."""
+
+    kind = "convert"
+
+    def prepare(self, program: Program) -> Knows:
+        model = self.changed(onnx_model(program))
+        self.texts = [np.frombuffer(model.SerializeToString(), np.uint8)]
+        return self
+
+    def changed(self, model: Any) -> Any:
+        return model
+
+
+class Negates(Keeps):
+    """Replaces every operator by Neg."""
+
+    def changed(self, model: Any) -> Any:
+        for node in model.graph.node:
+            node.op_type = "Neg"
+        return model
+
+
+class RefusesToConvert(Refuses):
+    """Converts no program."""
+
+    kind = "convert"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fakes.here import shipped
 
-from opconform.generators.meanings import CasesOfEveryKind, one_of_each_program
+from opconform.generators.meanings import CasesOfEveryKind, is_static, one_of_each_program
 
 
 def source() -> CasesOfEveryKind:
@@ -49,3 +49,24 @@ def test_only_one_valid_case_of_each_program_remains_but_named_ones_do() -> None
     ]
     assert list(one_of_each_program(source(), iter(ids), ())) == [ids[0], ids[2]]
     assert list(one_of_each_program(source(), iter(ids), ids[3:])) == [ids[0], ids[2], ids[3]]
+
+
+@pytest.mark.parametrize(
+    ("case", "static"),
+    [
+        ("onnx/Concat-1/float32/2*4x4x4/axis=3/ramp/axis-large", True),
+        ("onnx/ReduceMean-13/float32/3x2x2/axes=3/ramp/axis-too-large", True),
+        ("onnx/TopK-10/float32,int64/3/K=-1/ramp/k-negative", True),
+        ("onnx/SequenceAt-11/float32,int32/seq:3+3+3/position=-4/ramp/before-the-first", False),
+        ("onnx/Bernoulli-15/float32,float32/none/input=0.5,1.5,0.25,-1/ramp/beyond", False),
+    ],
+)
+def test_an_invalid_case_is_static_if_no_fed_value_matters(case: str, static: bool) -> None:
+    (part,) = source().parts([case])
+    assert is_static(part) is static
+
+
+def test_only_static_invalid_cases_are_for_checkers() -> None:
+    ids = ["onnx/Concat-1/float32/2*4x4x4/axis=3/ramp/axis-large"]
+    ids += ["onnx/SequenceAt-11/float32,int32/seq:3+3+3/position=-4/ramp/before-the-first"]
+    assert list(one_of_each_program(source(), iter(ids), (), "check")) == ids[:1]

@@ -1,0 +1,135 @@
+"""Judges conversions: the new program runs on a backend that is right on the original, by the same expectation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ...cases.batch import Batch
+from ...cases.elements import Array
+from ...cases.program import ModelProgram, Program
+from ...cases.results import Outcome
+from ..judging.answers import Answer, Answered, Answers, Refusal
+from ..judging.judge import Requirements, Verdict, judge
+from ..judging.terms import silences
+from ..pool import Loss
+from .host import Hosts, OurFailure, Request
+
+EVALUATORS = ("onnxruntime-noopt", "onnx-reference")
+"""The backends that run conversions, in the order in which they are asked."""
+JUDGED_ON = "judged-on"
+"""What the behaviour of a conversion reports: the backend that ran both programs."""
+
+_ARITHMETIC = frozenset(silences())
+_FAILING = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE})
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """What one backend made of a program, in words, and whether the expectation admits it."""
+
+    verdict: Verdict
+    words: str
+
+
+@dataclass
+class Conversions:
+    """Opens the evaluators when they are needed; one that cannot be opened is right on nothing."""
+
+    open_hosts: Callable[[str], Hosts]
+    _opened: dict[str, Hosts | None] = field(default_factory=dict)
+
+    def verdict(self, case: Batch, answer: Answered, required: Requirements) -> Verdict:
+        """Return the verdict on a conversion of a single case's program: the model's bytes, or a refusal."""
+        if case.expectation.invalid:
+            return Verdict(
+                Outcome.UNSUPPORTED, {"invalid": []}, "not judged: no conversion of an invalid program is right"
+            )
+        if isinstance(answer, Refusal):
+            outcome = Outcome.UNSUPPORTED if answer.unsupported else Outcome.ERROR
+            return Verdict(outcome, detail=f"refused: {answer.words}", reason=answer.reason)
+        converted = converted_program(case.program, answer)
+        if converted is None:
+            return Verdict(Outcome.WRONG_DTYPE, detail="a conversion is one tensor of uint8, the bytes of the model")
+        originals = {name: self._attempt(name, case, case.program, required) for name in EVALUATORS}
+        right = {name: one.verdict for name, one in originals.items() if one.verdict.outcome is Outcome.PASS}
+        attempts = [f"{name}: {one.words}" for name, one in originals.items() if name not in right]
+        failures: list[Verdict] = []
+        for name in right:
+            after = self._attempt(name, case, converted, required)
+            found = _compared(name, right, after)
+            if found.outcome is Outcome.PASS:
+                return found
+            attempts.append(f"{name}: right on the original; on the conversion {after.words}")
+            if found.outcome is not Outcome.UNSUPPORTED:
+                failures.append(found)
+        why = f"not judged: no backend is right on the original and runs the conversion ({'; '.join(attempts)})"
+        return failures[0] if failures else Verdict(Outcome.UNSUPPORTED, detail=why)
+
+    def _attempt(self, name: str, case: Batch, program: Program, required: Requirements) -> _Attempt:
+        if name not in self._opened:
+            try:
+                self._opened[name] = self.open_hosts(name)
+            except Exception as error:  # a library that is missing, or does not fit
+                self._opened[name] = None
+                return _Attempt(Verdict(Outcome.UNSUPPORTED), f"cannot be opened: {error}")
+        hosts = self._opened[name]
+        if hosts is None:
+            return _Attempt(Verdict(Outcome.UNSUPPORTED), "cannot be opened")
+        (place,) = hosts.ask([Request(0, program, case.tensors(), "own")])
+        answer = hosts.reply(place).answer
+        hosts.strays()
+        if isinstance(answer, Loss):
+            return _Attempt(Verdict(Outcome.CRASH), f"the process ended ({answer.exit or answer.kind})")
+        if isinstance(answer, OurFailure):
+            return _Attempt(Verdict(Outcome.UNSUPPORTED), answer.words)
+        if isinstance(answer, Refusal):  # also where the standard lets it refuse: it shows nothing about a conversion
+            outcome = Outcome.UNSUPPORTED if answer.unsupported else Outcome.ERROR
+            return _Attempt(Verdict(outcome, detail=answer.words, reason=answer.reason), f"{outcome} ({answer.words})")
+        (verdict,) = judge(case, Answers.of([answer]), required)
+        return _Attempt(verdict, f"{verdict.outcome}" + (f" ({verdict.detail})" if verdict.detail else ""))
+
+
+def _other_readings(before: Verdict, after: Verdict) -> str:
+    """Return the questions that the text leaves open and a backend answers in another way after a conversion.
+
+    Then the program means something else there, although the text of its version admits both. How a backend computes,
+    such as the width of an accumulator, may differ.
+    """
+    pairs = [
+        (silence, options, after.behaviour[silence])
+        for silence, options in before.behaviour.items()
+        if silence in after.behaviour and silence not in _ARITHMETIC
+    ]
+    return "; ".join(f"{s} was {'|'.join(a)}, is {'|'.join(b)}" for s, a, b in pairs if not {*a} & {*b})
+
+
+def _compared(name: str, right: Mapping[str, Verdict], after: _Attempt) -> Verdict:
+    """Return the verdict by one of the backends in `right`, which has their verdicts on the original.
+
+    Where the text leaves a question open, a conversion may settle it as any of them does.
+    """
+    verdict = after.verdict
+    detail = verdict.detail or after.words
+    if verdict.outcome is Outcome.PASS:
+        if not all(_other_readings(before, verdict) for before in right.values()):
+            return replace(verdict, behaviour={**verdict.behaviour, JUDGED_ON: [name]})
+        changed = _other_readings(right[name], verdict)
+        detail = f"the conversion makes {name} read the standard in another way: {changed}"
+        return replace(verdict, outcome=Outcome.WRONG_VALUE, detail=detail, level=None)
+    if verdict.outcome is Outcome.UNSUPPORTED:
+        return verdict
+    if verdict.outcome in _FAILING:
+        return replace(verdict, detail=f"the conversion means something else, on {name}: {detail}")
+    return Verdict(Outcome.ERROR, detail=f"the conversion no longer runs on {name}: {detail}", reason=verdict.reason)
+
+
+def converted_program(program: Program, answer: Answer) -> Program | None:
+    """Return the program of a converter's answer, with the inputs and outputs of the original; None if it is none."""
+    outputs: Sequence[Array] = answer.outputs
+    if len(outputs) != 1 or outputs[0].dtype != np.uint8 or outputs[0].ndim != 1:
+        return None
+    answers = tuple(replace(output, shape=None) for output in program.answers)
+    return ModelProgram(program.operator, (), program.feeds, answers, program.opset, model=outputs[0].tobytes())
