@@ -1,4 +1,4 @@
-"""Operators on boxes: NonMaxSuppression, RoiAlign, MaxRoiPool."""
+"""Operators on boxes: NonMaxSuppression, RoiAlign, MaxRoiPool, and OpenVINO's ROIAlign."""
 
 from __future__ import annotations
 
@@ -163,21 +163,69 @@ def roi_align(c: Call, x: Value, rois: Value, batch_indices: Value) -> Value:
     found = []
     for image, row in zip(images.tolist(), c.known(rois), strict=True):
         x1, y1, x2, y2 = (Fraction(float(v)) * scale - shift for v in row)
-        lines: list[list[list[Fraction]]] = []
-        free = False
-        for low, high, size, extent in zip((y1, x1), (y2, x2), sizes, x.shape[2:], strict=True):
-            if high - low < 1:
-                c.open("small")
-                free = True
-            count = ratio or max(1, math.ceil((high - low) / size))
-            step = (high - low) / (size * count)
-            places = [low + step * (i + Fraction(1, 2)) for i in range(size * count)]
-            if min(places) < 0 or max(places) > extent - 1 or any(p.denominator & (p.denominator - 1) for p in places):
-                c.open("outside")
-                free = True
-            lines.append([places[i * count : (i + 1) * count] for i in range(size)])
-        y = _sampled(c, x[image], lines)
-        found.append(y.undefined(c.constant(free, "bool").broadcast(*y.shape)) if free else y)
+        small = y2 - y1 < 1 or x2 - x1 < 1
+        if small:
+            c.open("small")
+        found.append(_pooled(c, x[image], ((y1, y2), (x1, x2)), sizes, ratio, free=small))
+    return _regions(c, found, x, sizes)
+
+
+def align_regions(c: Call, x: Value, rois: Value, batch_indices: Value) -> Value:
+    """The mean or the largest of samples in each cell of a grid over each region, interpolated from four neighbours.
+
+    x: [N, C, H, W]; rois: [R, 4], rows of x1, y1, x2, y2; batch_indices: [R]; result: [R, C, pooled_h, pooled_w]. A
+    region less than 1 wide is 1 wide, unless aligned_mode shifts regions. Source: OpenVINO ROIAlign-3 and 9.
+    """
+    c.require("shapes", x.rank == 4 and rois.rank == 2 and rois.shape[1] == 4 and batch_indices.shape == rois.shape[:1])
+    c.require("mode", c.attr("mode") in ("avg", "max"))
+    way = c.attr("aligned_mode", "asymmetric")
+    c.require_if_stated("aligned", way in ("asymmetric", "half_pixel_for_nn", "half_pixel"))
+    images = c.known(batch_indices)
+    c.require("batch-range", bool(((images >= 0) & (images < x.shape[0])).all()))
+    sizes, ratio = (c.attr("pooled_h"), c.attr("pooled_w")), c.attr("sampling_ratio")
+    scale = Fraction(c.float32("spatial_scale"))
+    c.require("sizes", min(sizes) > 0 and ratio >= 0 and scale > 0)
+    half = Fraction(1, 2)
+    found = []
+    for image, row in zip(images.tolist(), c.known(rois), strict=True):
+        points = [Fraction(float(v)) for v in row]
+        if way == "half_pixel":
+            x1, y1, x2, y2 = ((p + half) * scale - half for p in points)
+        else:
+            x1, y1, x2, y2 = (p * scale - (half if way == "half_pixel_for_nn" else 0) for p in points)
+        if way == "asymmetric":
+            x2, y2 = max(x2, x1 + 1), max(y2, y1 + 1)
+        elif x2 <= x1 or y2 <= y1:
+            c.open("turned")
+        found.append(_pooled(c, x[image], ((y1, y2), (x1, x2)), sizes, ratio, free=False))
+    return _regions(c, found, x, sizes)
+
+
+def _pooled(
+    c: Call,
+    x: Value,
+    spans: Sequence[tuple[Fraction, Fraction]],
+    sizes: Sequence[int],
+    ratio: int,
+    *,
+    free: bool,
+) -> Value:
+    """The cells of one region of x [C, H, W], from its first to its last row and column."""
+    lines: list[list[list[Fraction]]] = []
+    for (low, high), size, extent in zip(spans, sizes, x.shape[1:], strict=True):
+        count = ratio or max(1, math.ceil((high - low) / size))
+        step = (high - low) / (size * count)
+        places = [low + step * (i + Fraction(1, 2)) for i in range(size * count)]
+        if min(places) < 0 or max(places) > extent - 1 or any(p.denominator & (p.denominator - 1) for p in places):
+            c.open("outside")
+            free = True
+        lines.append([places[i * count : (i + 1) * count] for i in range(size)])
+    y = _sampled(c, x, lines)
+    return y.undefined(c.constant(free, "bool").broadcast(*y.shape)) if free else y
+
+
+def _regions(c: Call, found: Sequence[Value], x: Value, sizes: Sequence[int]) -> Value:
+    """The cells of all regions, stacked."""
     if not found:
         return c.constant(0.0, x.type).broadcast(0, x.shape[1], *sizes)
     return found[0].stack(*found[1:])
@@ -201,7 +249,7 @@ def _sampled(c: Call, x: Value, lines: Sequence[Sequence[Sequence[Fraction]]]) -
     seen = x.reshape(x.shape[0], -1).take(np.array(places).reshape(shape), 1)
     parts = seen * c.constant(np.array(weights).reshape(1, *shape), x.type)
     if c.attr("mode") == "max":
-        if c.open("max-of") == "of-parts":
+        if c.answer("max-of", "of-samples") == "of-parts":
             return parts.max((3, 4), keep=False)
         return parts.sum(4, keep=False).max(3, keep=False)
     return parts.sum((3, 4), keep=False) / float(samples)
