@@ -192,7 +192,7 @@ def _words_of(version: VersionSpec) -> dict[str, tuple[str, ...]]:
     found: dict[str, dict[str, None]] = {}
     for parameter, levels in version.parameters.items():
         for level in levels.values():
-            for name, value in (level.items() if isinstance(level, Mapping) else [(parameter, level)]):
+            for name, value in level.items() if isinstance(level, Mapping) else [(parameter, level)]:
                 if name in names and type(value) is str:
                     found.setdefault(name, {})[value] = None
     return {name: tuple(values) for name, values in found.items()}
