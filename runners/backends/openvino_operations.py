@@ -33,6 +33,8 @@ _ENTRY = re.compile(r"^_OPENVINO_OP_REG\((\w+), *([\w:]+)\)", re.MULTILINE)
 _USUAL: tuple[TypeOrAny, ...] = (None, "float32", "int64", "int32", "bool")
 _KINDS: Mapping[type, str] = {bool: "boolean", int: "int", float: "float", str: "string"}
 _REQUIRED: Mapping[str, object] = {"boolean": False, "int": 1, "float": 1.0, "ints": [1, 1], "floats": [1.0, 1.0]}
+_INPUTS_TO_LIVE: Mapping[str, int] = {"Broadcast": 2}
+"""The inputs without which making an operation ends the process."""
 _UNNAMED = Layout(
     tuple(str(n) for n in range(1, COUNTED + 1)),  # without a spec, each input has a letter of its own
     (),
@@ -107,8 +109,8 @@ class OpenVinoOperations:
         _outputs: Sequence[TypeOrAny],
         /,
     ) -> int | None:
-        if least_inputs and not inputs:
-            return None  # a MaxPool-1 with attributes and no input at all ends the process
+        if (least_inputs and not inputs) or len(inputs) < _INPUTS_TO_LIVE.get(name, 0):
+            return None  # a MaxPool-1 with attributes and no input at all ends the process, as such a Broadcast-1 does
         nodes = [self._parameter(t) for t in inputs]
         try:
             node = factory.create(name, [node.output(0) for node in nodes], values)

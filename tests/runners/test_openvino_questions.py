@@ -1,4 +1,4 @@
-"""What OpenVINO is asked about its operations does not end its process."""
+"""What OpenVINO is asked about its operations does not end its process, and is enough to find what it takes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,27 @@ import pytest
 from fakes.here import shipped
 
 from opconform.runners.backends.library_reading import read_library
-from opconform.specs.audit import LibrarySchema
+from opconform.specs.audit import LibraryReading, LibrarySchema
 
 pytest.importorskip("openvino")
 
 
-def test_operations_that_need_an_input_are_not_made_without_inputs() -> None:
-    reading = read_library("openvino", [shipped().spec("openvino/MaxPool")])
-    schema = reading.schemas["MaxPool", 1]
+@pytest.fixture(scope="module")
+def reading() -> LibraryReading:
+    return read_library("openvino", [shipped().spec(f"openvino/{name}") for name in ("MaxPool", "Broadcast", "Reverse")])
+
+
+@pytest.mark.parametrize("version", [("MaxPool", 1), ("Broadcast", 1)])
+def test_operations_that_need_an_input_are_not_made_without_inputs(version, reading: LibraryReading) -> None:
+    schema = reading.schemas[version]
     assert isinstance(schema, LibrarySchema)
     assert schema.inputs
     assert 0 not in schema.inputs
+
+
+def test_operations_are_made_with_the_words_of_their_specs(reading: LibraryReading) -> None:
+    broadcast, reverse = reading.schemas["Broadcast", 3], reading.schemas["Reverse", 1]
+    assert isinstance(broadcast, LibrarySchema)
+    assert {2, 3} <= broadcast.inputs  # a third with mode=explicit alone
+    assert isinstance(reverse, LibrarySchema)
+    assert {"bool", "int32"} <= reverse.types["I"]  # one with mode=mask, the other with mode=index
