@@ -363,7 +363,12 @@ def _operation(operator: OperatorVersion, inputs: Sequence[Any], attributes: Seq
     if made != _MISNAMED.get((operator.name, int(operator.version)), f"opset{operator.version}"):
         words = f"the newest {operator.name} in operation set {operator.version} comes from {made}"
         raise Unsupported(words, "operator-version")
-    return factory.create(operator.name, inputs, {a.name: _value(a) for a in attributes})
+    node = factory.create(operator.name, inputs, {a.name: _value(a) for a in attributes})
+    known = node.get_attributes()
+    if ignored := [a.name for a in attributes if a.name not in known and not isinstance(a.value, Body)]:
+        have = ", ".join(known) or "none"
+        raise ProgramError(f"OpenVINO's {operator.name} ignores {', '.join(ignored)}: it has the attributes {have}")
+    return node
 
 
 def _if(library: Any, ports: Sequence[Any], names: Sequence[str], then: Body, other: Body) -> Any:

@@ -23,6 +23,7 @@ from opconform.cases.elements import (
     element_types,
     type_of,
 )
+from opconform.cases.errors import ProgramError
 from opconform.cases.program import (
     Attribute,
     Body,
@@ -237,6 +238,14 @@ def test_attributes_of_lists_and_strings(runner) -> None:
     pool = {"strides": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0), "kernel": (2, 2)}
     program = native("MaxPool", 1, feed("data", "float32", 1, 1, 3, 2), **pool, rounding_type="floor", auto_pad="valid")
     assert answer(runner, program, X.reshape(1, 1, 3, 2)).tolist() == [[[[4.0], [6.0]]]]
+
+
+def test_an_attribute_that_the_library_ignores_is_our_mistake(runner) -> None:
+    program = native("Softmax", 8, feed("x", "float32", 3), axis=0, axes=(0,))
+    with pytest.raises(ProgramError, match="OpenVINO's Softmax ignores axes: it has the attributes axis"):
+        runner.prepare(program)
+    if isinstance(runner, OpenVino):
+        assert runner.run_together([(program, [X[:, 0]])] * 2) == [None, None]
 
 
 def test_an_operation_is_of_exactly_the_version_that_is_asked_for(runner) -> None:
