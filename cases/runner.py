@@ -84,6 +84,18 @@ class Classifies(Protocol):
 
 
 @runtime_checkable
+class RunsTogether(Protocol):
+    """A runner that runs several programs at once where that is faster; each answer is the same as alone."""
+
+    def run_together(self, runs: Sequence[tuple[Program, Sequence[Array]]], /) -> Sequence[Sequence[Any] | None]:
+        """Return the outputs of each program for its inputs; None for a program that must run alone.
+
+        Outputs are as in `Executable.run`, and nothing may hold on to them. A program that is refused or raises must
+        run alone, where its error is seen.
+        """
+
+
+@runtime_checkable
 class Describes(Protocol):
     """A runner that adds facts about its backend to `run.json`."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -70,6 +71,8 @@ WORDS = (
 )
 """The messages of OpenVINO 2023.1 to 2026.4."""
 
+Run: TypeAlias = tuple[Program, Sequence[Array]]
+
 _DEVICE = "CPU"
 _PRECISION = "f32"
 _SETTINGS = {
@@ -99,14 +102,18 @@ ELEMENT_TYPES: Mapping[str, str] = MappingProxyType({
 
 _MADE_OF_BODIES = ("If", "Loop", "TensorIterator")
 """Compiling such a node without a body ends the process."""
+_MOST_TOGETHER = 32
+"""Number of programs in one model: more are hardly faster."""
+_QUANTIZES = "FakeQuantize"
+"""With such a node, the plugin runs its passes for quantized models on all nodes."""
 _MISNAMED = MappingProxyType({("LogicalXor", 1): "opset2"})
 """Operations whose name differs in the set that introduced them."""
 
 
-class OpenVino:
-    """OpenVINO operations on the CPU plugin, which computes in float32."""
+class _OpenVino:
+    """What the three backends share; by default, OpenVINO operations on the CPU plugin."""
 
-    name = "openvino"
+    name = ""
     standards: tuple[str, ...] = ("openvino",)
 
     def __init__(self) -> None:
@@ -154,10 +161,68 @@ class OpenVino:
             raise Unsupported(str(error), found.reason) from error
 
     def _model(self, program: Program) -> Any:
-        return _native_model(self.library, program)
+        return self.library.Model(*_parts(self.library, program), program.operator.name)
 
 
-class OpenVinoEvaluate(OpenVino):
+class OpenVino(_OpenVino):
+    """OpenVINO operations on the CPU plugin, which computes in float32."""
+
+    name = "openvino"
+
+    def run_together(self, runs: Sequence[Run], /) -> list[Sequence[Array] | None]:
+        """Return the answers of programs that run as one model; None for a program that must run alone."""
+        answers: list[Sequence[Array] | None] = [None] * len(runs)
+        able = [number for number, (program, _) in enumerate(runs) if self._may_share(program)]
+        able.sort(key=lambda number: _is_dynamic(runs[number][0]))  # most programs that a compiler refuses are dynamic
+        for start in range(0, len(able), _MOST_TOGETHER):
+            part = able[start : start + _MOST_TOGETHER]
+            for number, answer in zip(part, self._split([runs[n] for n in part]), strict=True):
+                answers[number] = answer
+        return answers
+
+    def _may_share(self, program: Program) -> bool:
+        """Return whether a program's nodes can be made, and leave other nodes of their model alone."""
+        types = [given.type for given in program.given] + [output.type for output in program.answers]
+        if program.operator.name == _QUANTIZES or not all(is_tensor(t) and _is_whole(t) for t in types):
+            return False  # StridedSlice of strings, or of elements smaller than a byte, writes beyond its memory
+        try:
+            _check_types(program)
+            _parts(self.library, program)
+        except Exception:
+            return False
+        return True
+
+    def _split(self, runs: Sequence[Run]) -> list[Sequence[Array] | None]:
+        """Return the answers of one model; if it is refused or raises, None for the culprit, and those of the others.
+
+        If the error names no node, each half is tried.
+        """
+        if len(runs) < 2:
+            return [None] * len(runs)
+        try:
+            return self._together(runs)
+        except Exception as error:
+            names = (rf"\b{number}/{program.operator.name}\b" for number, (program, _) in enumerate(runs))
+            culprit = next((number for number, name in enumerate(names) if re.search(name, str(error))), None)
+            if culprit is not None:
+                answers = self._split([*runs[:culprit], *runs[culprit + 1 :]])
+                return [*answers[:culprit], None, *answers[culprit:]]
+            middle = len(runs) // 2
+            return [*self._split(runs[:middle]), *self._split(runs[middle:])]
+
+    def _together(self, runs: Sequence[Run]) -> list[Sequence[Array] | None]:
+        made = [_parts(self.library, program, f"{number}/") for number, (program, _) in enumerate(runs)]
+        outputs = [port for ports, _ in made for port in ports]
+        model = self.library.Model(outputs, [node for _, fed in made for node in fed], "together")
+        request = self._core.compile_model(model, _DEVICE, _SETTINGS).create_infer_request()
+        for place, x in enumerate(x for _, inputs in runs for x in inputs):
+            request.set_input_tensor(place, _tensor(self.library, x))
+        _run(request)
+        answers = iter(_read(request.get_output_tensor(place)) for place in range(len(outputs)))
+        return [list(itertools.islice(answers, len(ports))) for ports, _ in made]
+
+
+class OpenVinoEvaluate(_OpenVino):
     """OpenVINO operations on the core's reference kernels, without a plugin."""
 
     name = "openvino-evaluate"
@@ -176,7 +241,7 @@ class OpenVinoEvaluate(OpenVino):
             raise
 
 
-class OpenVinoOnnx(OpenVino):
+class OpenVinoOnnx(_OpenVino):
     """ONNX programs through OpenVINO's ONNX front end, on the CPU plugin."""
 
     name = "openvino-onnx"
@@ -189,7 +254,7 @@ class OpenVinoOnnx(OpenVino):
 class _Request:
     """A compiled model with the one request that runs it; input memory is reused while shapes stay the same."""
 
-    def __init__(self, runner: OpenVino, compiled: Any, program: Program) -> None:
+    def __init__(self, runner: _OpenVino, compiled: Any, program: Program) -> None:
         self._runner = runner
         self._request = compiled.create_infer_request()
         self._places = _places(compiled.inputs, program.feeds)
@@ -202,9 +267,7 @@ class _Request:
             if place is not None:
                 self._put(place, x)
         try:
-            # with one thread, infer() loses errors of nodes (seen in 2026.4), and returns garbage
-            self._request.start_async()
-            self._request.wait()
+            _run(self._request)
         except Exception as error:
             self._runner.refuse_if_plain(error)
             raise
@@ -219,6 +282,12 @@ class _Request:
         self._request.set_input_tensor(place, tensor)
         if _is_whole(type_of(x)):
             self._memory[place] = _memory(tensor)
+
+
+def _run(request: Any) -> None:
+    # with one thread, infer() loses errors of nodes (seen in 2026.4), and returns garbage
+    request.start_async()
+    request.wait()
 
 
 def _places(ports: Sequence[Any], feeds: Sequence[Input]) -> list[int | None]:
@@ -242,7 +311,7 @@ def _places(ports: Sequence[Any], feeds: Sequence[Input]) -> list[int | None]:
 class _Evaluation:
     """A model that the core evaluates node by node."""
 
-    def __init__(self, runner: OpenVino, model: Any) -> None:
+    def __init__(self, runner: _OpenVino, model: Any) -> None:
         self._runner = runner
         self._model = model
         # Old versions take lists.
@@ -264,11 +333,15 @@ class _Evaluation:
         return [_read(tensor) for tensor in outputs]
 
 
-def _native_model(library: Any, program: Program) -> Any:
-    """Return a model of one node, of exactly the version that `program` names."""
+def _parts(library: Any, program: Program, prefix: str = "") -> tuple[list[Any], list[Any]]:
+    """Return the outputs of one node, of exactly the version that `program` names, and its fed inputs, in order.
+
+    `prefix` begins the inputs' names, which differ in a model.
+    """
     operator = program.operator
     given = [i for i in program.inputs if i is not None]  # only the last inputs can be omitted
-    nodes = [_node(library, i) for i in given]
+    by_name = {i.name: _node(library, i, prefix) for i in given}
+    nodes = [by_name[i.name] for i in given]
     bodies = {a.name: a.value for a in program.attributes if isinstance(a.value, Body)}
     if operator.name in _MADE_OF_BODIES:
         if operator.name != "If" or sorted(bodies) != ["else_body", "then_body"]:
@@ -280,11 +353,10 @@ def _native_model(library: Any, program: Program) -> Any:
         node = _if(library, ports, [i.name for i in given], bodies["then_body"], bodies["else_body"])
     else:
         node = _operation(operator, nodes, program.attributes)
-    node.set_friendly_name(operator.name)
-    fed = [n for n, i in zip(nodes, given, strict=True) if i.constant is None]
+    node.set_friendly_name(f"{prefix}{operator.name}")
     # the requested outputs
     asked = [port for port, one in zip(node.outputs(), program.outputs, strict=False) if one is not None]
-    return library.Model(asked or node.outputs(), fed, operator.name)
+    return asked or node.outputs(), [by_name[i.name] for i in program.feeds]
 
 
 def _operation(operator: OperatorVersion, inputs: Sequence[Any], attributes: Sequence[Attribute]) -> Any:
@@ -294,7 +366,12 @@ def _operation(operator: OperatorVersion, inputs: Sequence[Any], attributes: Seq
     if made != _MISNAMED.get((operator.name, int(operator.version)), f"opset{operator.version}"):
         words = f"the newest {operator.name} in operation set {operator.version} comes from {made}"
         raise Unsupported(words, "operator-version")
-    return factory.create(operator.name, inputs, {a.name: _value(a) for a in attributes})
+    node = factory.create(operator.name, inputs, {a.name: _value(a) for a in attributes})
+    known = node.get_attributes()
+    if ignored := [a.name for a in attributes if a.name not in known and not isinstance(a.value, Body)]:
+        have = ", ".join(known) or "none"
+        raise ProgramError(f"OpenVINO's {operator.name} ignores {', '.join(ignored)}: it has the attributes {have}")
+    return node
 
 
 def _if(library: Any, ports: Sequence[Any], names: Sequence[str], then: Body, other: Body) -> Any:
@@ -324,15 +401,15 @@ def _body(library: Any, body: Body) -> tuple[Any, Mapping[str, Any]]:
     return library.Model(results, list(parameters.values()), body.name), parameters
 
 
-def _node(library: Any, given: Input) -> Any:
+def _node(library: Any, given: Input, prefix: str = "") -> Any:
     operations = _part("op")
     if given.constant is not None:
         node = operations.Constant(_tensor(library, given.array()))
     else:
         dims = [-1 if isinstance(size, str) else size for size in given.dims]
         node = operations.Parameter(_element_type(library, given.type), library.PartialShape(dims))
-        node.output(0).get_tensor().set_names({given.name})
-    node.set_friendly_name(given.name)
+        node.output(0).get_tensor().set_names({prefix + given.name})
+    node.set_friendly_name(prefix + given.name)
     return node
 
 
@@ -340,6 +417,10 @@ def _value(attribute: Attribute) -> object:
     if attribute.kind == "boolean":
         return bool(attribute.value)
     return list(attribute.value) if isinstance(attribute.value, tuple) else attribute.value
+
+
+def _is_dynamic(program: Program) -> bool:
+    return any(isinstance(size, str) for feed in program.feeds for size in feed.dims)
 
 
 def _check_types(program: Program) -> None:

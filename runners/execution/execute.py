@@ -173,7 +173,8 @@ class _Taken:
     """The answers to the first cases of a turn, with their seconds.
 
     `lost` and `ours`: the cases without an answer, by lane, because the host was lost, or because our side failed.
-    `first`: the lanes that ran on a program that had not run before. `effects`: side effects of runs.
+    `first`: the lanes that ran on a program that had not run before. `together`: those that ran together with other
+    programs. `effects`: side effects of runs.
     """
 
     answers: GatheredAnswers
@@ -181,6 +182,7 @@ class _Taken:
     lost: dict[int, Loss] = field(default_factory=dict)
     ours: dict[int, str] = field(default_factory=dict)
     first: set[int] = field(default_factory=set)
+    together: set[int] = field(default_factory=set)
     effects: dict[int, tuple[SideEffect, ...]] = field(default_factory=dict)
 
     def add(self, reply: Reply) -> None:
@@ -193,6 +195,8 @@ class _Taken:
             self.ours[lane] = answer.words
         if reply.first:
             self.first.add(lane)
+        if reply.together:
+            self.together.add(lane)
         if reply.effects:
             self.effects[lane] = reply.effects
         self.answers.add(lane, answer if isinstance(answer, Answer | Refusal) else _NONE)
@@ -286,8 +290,9 @@ class Worker:
             valid = self.source.case(batch.valid_variant)
             requests.append(Request(0, valid.program, valid.tensors(), phase="sibling"))
             ids.insert(0, batch.ids[0])
-        alone: Freshness = "own" if asks_again(batch.expectation) else "shared"
-        requests += [Request(0, batch.program, inputs, alone) for inputs in _rows(batch)]
+        fresh: Freshness = "own" if asks_again(batch.expectation) else "shared"
+        together = fresh == "shared" and batch.valid_variant is None and not batch.expectation.invalid
+        requests += [Request(0, batch.program, inputs, fresh, together=together) for inputs in _rows(batch)]
         for request in requests[:1] + requests[-1:]:
             _ = request.program.key  # sent with the program, so that the host need not compute the digest
         if batch.valid_variant is not None:
@@ -366,7 +371,10 @@ class Worker:
             yield self._record(result, attached[lane])
 
     def _verdicts(self, batch: Batch, taken: _Taken, begin: Begin) -> tuple[list[Verdict], Answers]:
-        """Return the answers and their verdicts; the verdict on a fresh program's answer replaces a failure's."""
+        """Return the answers and their verdicts; the verdict on a fresh program's answer replaces a failure's.
+
+        A failure of a program that ran together with others may be theirs: only what it answers alone counts.
+        """
         lanes, answers = len(batch), taken.answers.answers(len(batch))
         again = self._again(batch, begin) if asks_again(batch.expectation) else None
         valid_variant = self._siblings.get(batch.valid_variant or "")
@@ -391,7 +399,7 @@ class Worker:
                 verdicts[lane] = _lost(answer, batch)
             elif before is None or not same_answer(answer, before):
                 (verdict,) = judge(batch.case(lane), Answers.of([answer]), self.required, variant_ran=ran)
-                if verdict.outcome is Outcome.PASS:
+                if verdict.outcome is Outcome.PASS and lane not in taken.together:
                     detail = f"only on a program that ran before, state leaks between runs: {verdicts[lane].detail}"
                     verdicts[lane] = replace(verdicts[lane], detail=detail)
                 else:

@@ -16,7 +16,7 @@ import math
 import os
 import time
 import traceback
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -46,6 +46,7 @@ from ...cases.runner import (
     Promises,
     Reason,
     Runner,
+    RunsTogether,
     Unsupported,
     Words,
     kind_of,
@@ -96,7 +97,8 @@ _FOREIGN = frozenset({"float128", "complex256", "object", "datetime64", "timedel
 class Request:
     """A run of a program. `program` is pickled once for all requests that are sent together; `inputs` are flat.
 
-    `number` belongs to the caller; the host ignores it. `phase` is the phase whose limit applies.
+    `number` belongs to the caller; the host ignores it. `phase` is the phase whose limit applies. `together`: whether
+    it may run together with other programs.
     """
 
     number: int
@@ -104,6 +106,7 @@ class Request:
     inputs: tuple[Array, ...]
     fresh: Freshness = "shared"
     phase: Phase = "run"
+    together: bool = False
 
 
 class About(msgspec.Struct, frozen=True, tag="about"):
@@ -141,6 +144,7 @@ class _Answer(msgspec.Struct, frozen=True, tag="answer"):
     first: bool
     seconds: float
     effects: tuple[SideEffect, ...] = ()
+    together: bool = False
 
 
 class _Refused(msgspec.Struct, frozen=True, tag="refused"):
@@ -174,13 +178,15 @@ class OurFailure:
 class Reply:
     """The reply to a request; a Loss if the host was lost on it.
 
-    `seconds` is the host's own measurement. `first`: the program had not run before. Only answers have `effects`.
+    `seconds` is the host's own measurement. `first`: the program had not run before. `together`: it ran together with
+    others. Only answers have `effects`.
     """
 
     answer: Answered | OurFailure | Loss
     seconds: float = 0.0
     first: bool = False
     effects: tuple[SideEffect, ...] = ()
+    together: bool = False
 
 
 @dataclass(frozen=True)
@@ -239,10 +245,14 @@ class Host:
     def run(self, requests: Sequence[Request | None], begin: Begin) -> Iterator[bytes]:
         """Yield a message for each request: outputs or a refusal; for None the backend's description of itself."""
         encoder = msgspec.msgpack.Encoder()
+        answered = self._together(requests)  # before any request begins: if this process dies, none is charged
         for index, request in enumerate(requests):
             begin(index, "sibling" if request is not None and request.phase == "sibling" else "prepare")
             try:
-                yield encoder.encode(self._about() if request is None else self._answer(request, index, begin))
+                if request is None:
+                    yield encoder.encode(self._about())
+                else:
+                    yield encoder.encode(answered.get(index) or self._answer(request, index, begin))
             except (NotInstalled, ProgramError) as error:
                 yield encoder.encode(_Failed(str(error)[:WORDS_KEPT]))
             except _Unfit as error:
@@ -265,6 +275,37 @@ class Host:
         if kind != "run":
             printable_facts = {"kind": kind, **printable_facts}
         return About(_utf8(str(self.runner.version())), standards, printable_facts, claims, name, kind)
+
+    def _together(self, requests: Sequence[Request | None]) -> Mapping[int, _Answer]:
+        """Return the answers to requests whose programs ran together, by index.
+
+        A program that runs more than once runs alone, so that what a run leaves behind in it is found.
+        """
+        runner = self.runner
+        runs = Counter(request.program.key for request in requests if request is not None)
+        able = {
+            index: request
+            for index, request in enumerate(requests)
+            if request is not None and request.together and runs[request.program.key] == 1
+            and (request.fresh, request.program.key) not in self._kept
+        }  # fmt: skip
+        if len(able) < 2 or not isinstance(runner, RunsTogether):
+            return {}
+        self._has_run, self._given = True, None
+        copies = [[array.copy() for array in request.inputs] for request in able.values()]
+        answers = {}
+        started = time.perf_counter()
+        try:
+            found = runner.run_together([(request.program, request.inputs) for request in able.values()])
+            seconds = (time.perf_counter() - started) / len(able)
+            for (index, request), were, outputs in zip(able.items(), copies, found, strict=True):
+                if outputs is not None and not any(_overwritten(request, were)):
+                    answer = answer_of(request.program, outputs)
+                    tensors, structure = map(_tensor, answer.outputs), map(Nesting.of, answer.structure)
+                    answers[index] = _Answer(tuple(tensors), tuple(structure), False, seconds, together=True)
+        except Exception:  # each error is seen where its program runs alone
+            traceback.print_exc()
+        return answers
 
     def _answer(self, request: Request, index: int, begin: Begin) -> _Answer | _Refused:
         given, self._given = self._given, None
@@ -456,7 +497,7 @@ def read_answer(record: bytes) -> Reply:
         return Reply(Refusal(reply.words[:WORDS_KEPT], reply.unsupported, reply.reason), seconds)
     answer = Answer(tuple(map(_array, reply.outputs)), tuple(map(Nesting.structure, reply.structure)))
     effects = tuple(msgspec.structs.replace(effect, words=effect.words[:WORDS_KEPT]) for effect in reply.effects[:2])
-    return Reply(answer, seconds, reply.first, effects)
+    return Reply(answer, seconds, reply.first, effects, reply.together)
 
 
 def _decoded(record: bytes) -> About | _Answer | _Refused | _Failed:

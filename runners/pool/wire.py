@@ -352,8 +352,16 @@ class _Inquest:
             self.settled.again.append(batch.without(index))
         elif leak or (phase is not None and index < batch.received):
             self.blame(batch)
+        elif len(batch.left) > 1 and verdict.kind == "crash" and not verdict.orphaned:
+            self._halve(batch)
         else:
             self._suspect(batch.left, batch)
+
+    def _halve(self, batch: KeyBatch) -> None:
+        """Run the halves of a batch that a worker died with before it began any key of it."""
+        keys, suspicion = list(batch.left), self._suspicion(batch)
+        for half in (keys[: len(keys) // 2], keys[len(keys) // 2 :]):
+            self.settled.first.append(_counted(KeyBatch(half, suspicion=suspicion)))
 
     def blame(self, batch: KeyBatch) -> None:
         """Count the death of a worker whose next batch this was; at the second death the batch becomes a suspect."""

@@ -47,6 +47,18 @@ class BreaksTheNext(Right):
         return super().compute(program, arrays)
 
 
+class DiesTogether(Right):
+    """Dies where it runs a float16 program together with others; at two float32 programs it raises."""
+
+    def run_together(self, runs: Sequence[tuple[Program, Sequence[Array]]]) -> Sequence[Sequence[Array]]:
+        types = [program.inputs[0].type for program, _ in runs if program.inputs[0] is not None]
+        if "float16" in types:
+            os.abort()
+        if types.count("float32") > 1:
+            raise RuntimeError("two of float32")
+        return [self.prepare(program).run(inputs) for program, inputs in runs]
+
+
 class Counts(Right):
     """Every second case of its process is wrong."""
 

@@ -53,7 +53,7 @@ class HostsHere:
 
     def __init__(self, runner: Runner, name: str = "here") -> None:
         self._host, self._replies = Host(runner, name), dict[int, Reply]()
-        self.about = read_about(self._record(None))
+        self.about = read_about(next(self._host.run([None], lambda _index, _phase: None)))
 
     @classmethod
     def opened(cls, backend: BackendSpec, _limits: Limits, _isolation: Isolation) -> HostsHere:
@@ -63,15 +63,14 @@ class HostsHere:
         except Exception as error:
             raise WorkerStartError(type(error).__name__, str(error), traceback.format_exc()) from error
 
-    def _record(self, request: Request | None) -> bytes:
-        if request is not None:  # the arrays of a host are its own
-            request = replace(request, inputs=tuple(array.copy() for array in request.inputs))
-        return next(self._host.run([request], lambda _index, _phase: None))
-
     def ask(self, requests: Sequence[Request]) -> range:
         places = range(len(self._replies), len(self._replies) + len(requests))
-        for place, request in zip(places, requests, strict=True):
-            self._replies[place] = read_answer(self._record(replace(request, number=place)))
+        own = [  # the arrays of a host are its own
+            replace(request, number=place, inputs=tuple(array.copy() for array in request.inputs))
+            for place, request in zip(places, requests, strict=True)
+        ]
+        records = self._host.run(own, lambda _index, _phase: None)
+        self._replies |= dict(zip(places, map(read_answer, records), strict=True))
         return places
 
     def reply(self, place: int) -> Reply:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fakes.backends import Right
 from fakes.here import HostsHere
 
 from opconform.cases.batch import (
@@ -43,6 +44,21 @@ class Mean:
     def prepare(self, _program: Program, /) -> Once:
         self.prepared.append(Once(self.errors))
         return self.prepared[-1]
+
+
+class Together(Right):
+    """Answers programs that run together `wrong` by so much, and refuses to run those of `alone`."""
+
+    def __init__(self, wrong: int, alone: str = "") -> None:
+        self.wrong, self.alone, self.sizes = wrong, alone, list[int]()
+
+    def run_together(self, runs: Sequence[tuple[Program, Sequence[Array]]]) -> Sequence[Sequence[Array] | None]:
+        self.sizes.append(len(runs))
+        return [
+            None if program.inputs[0].type == self.alone else [y + y.dtype.type(self.wrong) for y in found]  # type: ignore[union-attr]
+            for program, inputs in runs
+            for found in [self.prepare(program).run(inputs)]
+        ]
 
 
 @dataclass
@@ -82,6 +98,27 @@ def test_what_a_program_does_to_later_failures_alone_is_not_taken_for_proof() ->
     details = [one["detail"] for one in results(runner)]
     fresh = [one["detail"] for one in results(Mean([50]))]
     assert details == fresh
+
+
+ALONE = [f"onnx/ReduceMean-13/{type_}/2x2/axes=1/ramp" for type_ in ("float32", "float64")]
+"""Cases of programs that have no other."""
+
+
+@pytest.mark.parametrize(("wrong", "alone"), [(0, ""), (1, ""), (1, "float64")])
+def test_only_what_a_program_answers_alone_fails_a_case(wrong: int, alone: str) -> None:
+    runner = Together(wrong, alone)
+    worker = Worker(HostsHere(runner), "together", GeneratedCases(), {})
+    found = [json.loads(line) for line in worker.run(ALONE, lambda _place, _phase: None)]
+    assert runner.sizes == [2]
+    assert [(one["outcome"], one["detail"]) for one in found] == [("pass", None)] * 2
+
+
+def test_a_program_that_runs_more_than_once_and_an_invalid_one_run_alone() -> None:
+    runner = Together(0)
+    invalid = "onnx/ReduceMean-13/int32/3x2x2/axes=3/ramp/axis-too-large"
+    worker = Worker(HostsHere(runner), "together", GeneratedCases(), {})
+    assert len(list(worker.run([*CASES, invalid, *ALONE], lambda _place, _phase: None))) == len(CASES) + 3
+    assert runner.sizes == [2]
 
 
 class Seeded:

@@ -75,6 +75,28 @@ def test_a_crash_costs_its_request_alone() -> None:
     assert isinstance(found[2], Answer)
 
 
+def test_programs_that_kill_their_process_together_are_halved_and_answer_alone() -> None:
+    kinds = [*(("int32", size) for size in (2, 3, 4, 5)), ("float16", 2), *(("int32", size) for size in (6, 7, 8))]
+    asked = [
+        Request(0, reduce_mean(13, (size,), type_=type_, axes=(0,)), (np.full(size, 4, type_),), together=True)
+        for type_, size in kinds
+    ]
+    with Hosts(backend_spec("python:fakes.fragile_backends:DiesTogether"), QUICK) as hosts:
+        found = [hosts.reply(place) for place in hosts.ask(asked)]
+        deaths = hosts.strays()
+    assert [one.answer.outputs[0].tolist() for one in found if isinstance(one.answer, Answer)] == [[4]] * len(kinds)
+    assert [one.together for one in found] == [True] * 4 + [False] * 2 + [True] * 2
+    assert [death.exit for death in deaths] == ["signal SIGABRT"]  # one death that no program explains
+
+
+def test_what_a_backend_raises_together_costs_nothing() -> None:
+    programs = [reduce_mean(13, (size,), axes=(0,)) for size in (2, 3)]
+    asked = [Request(0, one, (np.ones(one.leaves[0].dims, np.float32),), together=True) for one in programs]
+    with Hosts(backend_spec("python:fakes.fragile_backends:DiesTogether"), QUICK) as hosts:
+        found = [hosts.reply(place) for place in hosts.ask(asked)]
+    assert [(isinstance(one.answer, Answer), one.together) for one in found] == [(True, False)] * 2
+
+
 def test_a_failure_after_a_run_is_tried_in_a_process_of_its_own() -> None:
     with Hosts(backend_spec("python:fakes.fragile_backends:SpoilsItsProcess"), QUICK) as hosts:
         found = [hosts.reply(place).answer for place in hosts.ask([request(1, 3, 5, 7), request(2, 4, 6, 8)])]

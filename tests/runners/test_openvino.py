@@ -23,6 +23,7 @@ from opconform.cases.elements import (
     element_types,
     type_of,
 )
+from opconform.cases.errors import ProgramError
 from opconform.cases.program import (
     Attribute,
     Body,
@@ -108,6 +109,27 @@ def test_an_input_that_is_an_output_as_well_is_fed(program) -> None:
     executable = OpenVinoOnnx().prepare(program)
     for factor in (1, 2):
         assert executable.run([factor * given[0], *given[1:]])[0].tolist() == [factor, 2 * factor, 3 * factor]
+
+
+def test_programs_that_run_together_answer_to_the_bit_as_alone() -> None:
+    halves, x = np.array([0.5, 1.5, 2.5], np.float32), feed("x", "float32", "N", 3)
+    data = {type_: feed("data", type_, 3, 2) for type_ in TYPES_OF_PLUGIN}
+    axes = constant("axes", AXIS_1)
+    runs = [(reduced(data[t], axes, keep_dims=True), [X.astype(element_type(t).dtype)]) for t in TYPES_OF_PLUGIN]
+    runs += [(native("Softmax", 8, x, axis=1), [np.tile(halves, (n, 1))]) for n in (1, 2, 40)]
+    runs += [(native("Add", 1, x, x), [np.tile(halves, (2, 1))])]
+    refused = reduced(feed("data", "float32", 3, 2), constant("axes", NO_AXES), keep_dims=False), [X]
+    raising = reduced(x, feed("axes", "int64", 1), keep_dims=True), [np.tile(halves, (2, 1)), np.array([7])]
+    unmade = reduced(feed("data", "float32", 3, 2), constant("axes", np.array([9])), keep_dims=True), [X]
+    text = native("Reshape", 1, feed("x", "string", 2), constant("to", np.array([2])), special_zero=False)
+    alone = [refused, raising, unmade, (text, [canonical(np.array(["a", "b"]))])]
+    runner = OpenVino()
+    answers = runner.run_together([*runs[:3], *alone, *runs[3:]])
+    assert [number for number, found in enumerate(answers) if found is None] == [3, 4, 5, 6]
+    for (program, inputs), found in zip(runs, [*answers[:3], *answers[7:]], strict=True):
+        assert found is not None
+        for y, want in zip(found, runner.prepare(program).run(inputs), strict=True):
+            assert (type_of(y), y.shape, content(y)) == (type_of(want), want.shape, content(want))
 
 
 @pytest.mark.parametrize("type_", [t for t in element_types() if t not in ELEMENT_TYPES])
@@ -216,6 +238,14 @@ def test_attributes_of_lists_and_strings(runner) -> None:
     pool = {"strides": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0), "kernel": (2, 2)}
     program = native("MaxPool", 1, feed("data", "float32", 1, 1, 3, 2), **pool, rounding_type="floor", auto_pad="valid")
     assert answer(runner, program, X.reshape(1, 1, 3, 2)).tolist() == [[[[4.0], [6.0]]]]
+
+
+def test_an_attribute_that_the_library_ignores_is_our_mistake(runner) -> None:
+    program = native("Softmax", 8, feed("x", "float32", 3), axis=0, axes=(0,))
+    with pytest.raises(ProgramError, match="OpenVINO's Softmax ignores axes: it has the attributes axis"):
+        runner.prepare(program)
+    if isinstance(runner, OpenVino):
+        assert runner.run_together([(program, [X[:, 0]])] * 2) == [None, None]
 
 
 def test_an_operation_is_of_exactly_the_version_that_is_asked_for(runner) -> None:
