@@ -166,6 +166,7 @@ _COMMANDS = (
     (run.minimise, "Shrink a case that fails."),
     (run.bisect, "Find the release in which a case began to fail."),
     (commands.audit_model, "Judge each node of a model."),
+    (commands.can, "Say which nodes of a model a backend computes rightly."),
     (commands.check_runner, "Check a program against the process protocol."),
     (commands.report, "Print the results of runs, or make their site."),
     (commands.compare, "Show what changed between two runs."),

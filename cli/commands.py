@@ -136,8 +136,8 @@ def corpus_diff(old: Path, new: Path, as_json: bool) -> int:
 @click.option(
     "--values",
     metavar="MIB",
-    type=click.IntRange(1),
-    default=256,
+    type=click.IntRange(1, 120),
+    default=96,
     show_default=True,
     help="Values that one run of the model returns, in MiB; a larger model is run several times.",
 )
@@ -160,6 +160,43 @@ def audit_model(**options: Any) -> int:
     from .models import ModelOptions, audit_model  # noqa: PLC0415
 
     return audit_model(ModelOptions(**options))
+
+
+@click.command(
+    cls=Examples,
+    examples="opconform can model.onnx --on onnxruntime --try\n"
+    "opconform can model.onnx --on onnxruntime==1.28 --results results\n"
+    "opconform can model.onnx --on openvino-onnx --results results --strict",
+)
+@click.argument("model", metavar="MODEL", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--on", "backend", metavar="BACKEND", required=True, help="A backend, or one of its releases.")
+@click.option(
+    "--results",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="A results folder with results of the backend; the first that has some is used. Repeatable.",
+)
+@click.option("--try", "tries", is_flag=True, help="Run the cases of the model's operators now.")
+@click.option("--strict", is_flag=True, help="Exit 1 also if nothing is known of some node.")
+@SEED
+@JOBS
+@seconds_option("--timeout", 10.0, "Time limit of a case in seconds; preparing its program may take six times as long.")
+@MEMORY
+@PYTHON
+@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@clear_errors
+def can(**options: Any) -> int:
+    """Say which nodes of an ONNX model a backend computes rightly, as far as results show.
+
+    Compares each node's operator version, types, rank and attributes with results of the suite: it passes, fails (with
+    a case), is unsupported, or nothing is known. Lists of numbers, such as pads, need only be as long. Exits 1 if a
+    node fails or is unsupported, 2 if nothing is known of any.
+    """
+    from .models import CanOptions, can  # noqa: PLC0415
+
+    return can(CanOptions(**options))
 
 
 @click.command(cls=Examples, examples="opconform dev lock --check\nopconform dev lock")

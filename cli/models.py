@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
+import msgspec
 from rich.console import Console
 
+from ..api.call import source
 from ..cases.errors import OpconformError
+from ..cases.results import Result
 from ..models.audit import AuditOptions, JudgedNode, audited, digest_of
 from ..models.output import INDEX, AuditFolder, as_json, summary
 from ..models.page import page
-from ..models.reading import read_inputs, read_model
+from ..models.reading import ReadModel, read_inputs, read_model
+from ..models.support import cases_for, support_lines, supported
+from ..reports.progress import tracked
+from ..reports.runs import read_results, read_run
 from ..reports.tally import NOTHING_JUDGED
 from ..reports.text import printable
+from ..runners.execution.execute import Assignment
+from ..runners.execution.running import Judged, batched, run_cases
+from ..runners.pool import Limits
 from ..runners.registry import backend_spec
+from .options import usable_cores
 
 
 @dataclass(frozen=True)
@@ -31,7 +42,7 @@ class ModelOptions:
     seed: int = 0
     dims: Sequence[str] = ()
     work: int = 1 << 20
-    values: int = 256
+    values: int = 96
     seconds: float | None = None
     timeout: float = 600.0
     memory: int | None = None
@@ -94,3 +105,71 @@ def audit_model(options: ModelOptions) -> int:
     if audit.of("wrong"):
         return 1
     return 0 if audit.of("right") else NOTHING_JUDGED
+
+
+@dataclass(frozen=True)
+class CanOptions:
+    """The options of `opconform can`; see its help."""
+
+    model: Path
+    backend: str
+    results: Sequence[Path] = ()
+    tries: bool = False
+    strict: bool = False
+    seed: int = 0
+    jobs: int | None = None
+    timeout: float = 10.0
+    memory: int | None = None
+    python: Path | None = None
+    quiet: bool = False
+    as_json: bool = False
+
+
+def can(options: CanOptions) -> int:
+    """Say what a backend can do with a model, and return the exit code: 1 if a node fails or is unsupported."""
+    model = read_model(options.model)
+    if bool(options.results) == options.tries:
+        raise OpconformError("expected one of --results DIR, with results of the backend, and --try, which runs it now")
+    results = _tried(model, options) if options.tries else _known_results(options)
+    found = supported(model, results)
+    if options.as_json:
+        click.echo(json.dumps([msgspec.to_builtins(one) for one in found]))
+    else:
+        click.echo("\n".join(map(printable, support_lines(found, options.backend))))
+    answers = {one.answer for one in found}
+    if answers & {"fails", "unsupported"} or (options.strict and "unknown" in answers):
+        return 1
+    return 0 if "passes" in answers else NOTHING_JUDGED
+
+
+def _tried(model: ReadModel, options: CanOptions) -> Iterator[Result]:
+    assignment = Assignment(backend_spec(options.backend, options.python), source())
+    limits = Limits(
+        options.timeout,
+        6 * options.timeout,
+        memory_bytes=None if options.memory is None else options.memory << 20,
+    )
+    ids = list(cases_for(model, options.seed))
+    jobs = options.jobs or usable_cores()
+    found = run_cases(assignment, batched(ids), jobs=jobs, limits=limits)
+    judged = (one.result for one in found if isinstance(one, Judged))
+    with tracked(judged, "running the operators' cases", len(ids), Console(stderr=True, quiet=options.quiet)) as shown:
+        yield from shown
+
+
+def _known_results(options: CanOptions) -> Iterator[Result]:
+    """Yield the results of the backend, in its release if its name has one. Raises OpconformError if there is none."""
+    wanted, _, release = options.backend.partition("==")
+    seen: list[str] = []
+    for folder in options.results:
+        names = set()
+        for name, backend in read_run(folder).get("backends", {}).items():
+            version = str(backend.get("version", ""))
+            seen.append(f"{name} {version}")
+            same = name.partition("==")[0] == wanted
+            if same and (not release or version == release or version.startswith(f"{release}.")):
+                names.add(name)
+        if names:
+            yield from (result for result in read_results(folder) if result.backend in names)
+            return
+    raise OpconformError(f"no result of {options.backend}; the folders have {', '.join(seen) or 'none'}")

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from ..api.call import Call, call, library
 from ..api.checking import Checked, verdict_on
 from ..cases.elements import Array, type_of
 from ..cases.errors import OpconformError
 from ..cases.program import nested_all
-from ..cases.results import Outcome
 from ..runners.execution.host import Hosts, OurFailure, Request
 from ..runners.judging.answers import Answer, Refusal
 from ..runners.pool import Limits, Loss
@@ -26,6 +26,7 @@ from .reading import ModelNode, ReadModel, chunks
 Status: TypeAlias = Literal["right", "wrong", "not-judged", "not-covered"]
 
 DEFAULT_WORK = 1 << 20
+TIME_IS_OVER = "the time is over"
 _DETAIL = 2_000  # characters of a node's text
 _LOOPS = frozenset({"Loop", "Scan"})
 
@@ -60,7 +61,7 @@ class AuditOptions:
     """
 
     most_work: int = DEFAULT_WORK
-    most_bytes: int = 256 << 20
+    most_bytes: int = 96 << 20
     seconds: float | None = None
     run_seconds: float = 600.0
     memory_bytes: int | None = None
@@ -143,16 +144,38 @@ class _Auditor:
         given: dict[str, Any] = {**model.constants, **arrays}
         finals = {value.name for value in model.proto.graph.output}
         for group in chunks(nodes, model.sizes(arrays), self.options.most_bytes):
-            wanted = _wanted(group, given)
-            if all(self._is_known(node) for node in group):
-                for node in group:
-                    self.audit_.nodes.append((node, self.known[node.path]))
-                continue
-            values = given | self._run(model, wanted, arrays)
-            if not model.where:
-                self._finals |= {name: value for name, value in values.items() if name in finals}
-            for node in group:
-                self._node(model, node, values)
+            self._group(model, group, given, arrays, finals)
+
+    def _group(
+        self,
+        model: ReadModel,
+        group: Sequence[ModelNode],
+        given: Mapping[str, Any],
+        arrays: Mapping[str, Array],
+        finals: Set[str],
+    ) -> None:
+        """Judge nodes that one run gives the values of; if the process is lost on it, judge them in smaller groups."""
+        if all(self._is_known(node) for node in group):
+            self.audit_.nodes += [(node, self.known[node.path]) for node in group]
+            return
+        try:
+            values = {**given, **self._run(model, _wanted(group, given), arrays)}
+        except _ProcessLost as lost:
+            half = len(group) // 2
+            if half:
+                self._group(model, group[:half], given, arrays, finals)
+                self._group(model, group[half:], given, arrays, finals)
+            else:
+                self._take(_unjudged(group[0], given, "not-judged", str(lost)))
+            return
+        if not model.where:
+            self._finals |= {name: value for name, value in values.items() if name in finals}
+        for node in group:
+            self._node(model, node, values)
+
+    def _take(self, judged: JudgedNode) -> None:
+        self.audit_.nodes.append((judged.node, judged.verdict))
+        self.found(judged)
 
     def _is_known(self, node: ModelNode) -> bool:
         return node.path in self.known and node.op_type not in ("If", *_LOOPS)
@@ -161,9 +184,7 @@ class _Auditor:
         if node.path in self.known:
             self.audit_.nodes.append((node, self.known[node.path]))
         else:
-            judged = self._judged(node, values)
-            self.audit_.nodes.append((node, judged.verdict))
-            self.found(judged)
+            self._take(self._judged(node, values))
         for attribute, inputs in _bodies(node, values):
             body = model.body(node, attribute, values, inputs)
             if body is None:
@@ -182,21 +203,22 @@ class _Auditor:
         if isinstance(answer, Answer):
             values = nested_all(answer.structure, answer.outputs) if answer.structure else list(answer.outputs)
             return dict(zip(names, values, strict=False))
-        raise OpconformError(f"{self.audit_.backend} does not run the model: {_words(answer)}")
+        if isinstance(answer, Loss):
+            raise _ProcessLost(
+                f"the backend's process was lost with its values as outputs: {answer.kind}, {answer.exit}"
+            )
+        words = answer.words if isinstance(answer, (Refusal, OurFailure)) else str(answer)
+        raise OpconformError(f"{self.audit_.backend} does not run the model: {words}")
 
     def _judged(self, node: ModelNode, values: Mapping[str, Any]) -> JudgedNode:
         began = time.monotonic()
-        base = {
-            "path": node.path,
-            "operator": node.operator or _foreign(node),
-            "inputs": tuple(_described(values.get(name)) if name else "" for name in node.inputs),
-            "outputs": tuple(_described(values.get(name)) if name else "" for name in node.outputs),
-        }
         if not node.operator:
-            return JudgedNode(node, NodeVerdict(status="not-covered", reason="no spec file", **base), None, {})  # type: ignore[arg-type]  # texts
+            return _unjudged(node, values, "not-covered", "no spec file")
         if self.options.seconds is not None and began - self._began > self.options.seconds:
-            return JudgedNode(node, NodeVerdict(status="not-judged", reason="the time is over", **base), None, {})  # type: ignore[arg-type]  # likewise
-        made, answered, reason, checked = None, dict[str, Any](), node.unread, None
+            return _unjudged(node, values, "not-judged", TIME_IS_OVER)
+        made: Call | None = None
+        checked: Checked | None = None
+        answered, reason = dict[str, Any](), node.unread
         try:
             if not reason:
                 made, answered = node_call(node, values)
@@ -216,7 +238,7 @@ class _Auditor:
         except Exception as error:  # a defect of ours in one node only affects that node
             reason = f"failed on our side: {type(error).__name__}: {error}"
         seconds = round(time.monotonic() - began, 3)
-        return JudgedNode(node, _verdict(base, checked, reason, seconds), made, answered)
+        return JudgedNode(node, _verdict(node, values, checked, reason, seconds), made, answered)
 
     def compare_unchanged(self, model: ReadModel, arrays: Mapping[str, Array]) -> None:
         """Say whether the model as it is gives the outputs that it gave with every value as an output."""
@@ -237,20 +259,36 @@ class _Auditor:
                 )
 
 
-def _verdict(base: Mapping[str, Any], checked: Checked | None, reason: str, seconds: float) -> NodeVerdict:
+class _ProcessLost(OpconformError):  # noqa: N818 - named for what happened
+    """The backend's process was lost on a run, which may return too much."""
+
+
+def _unjudged(node: ModelNode, values: Mapping[str, Any], status: Status, reason: str) -> JudgedNode:
+    return JudgedNode(node, replace(_blank(node, values), status=status, reason=reason[:_DETAIL]), None, {})
+
+
+def _blank(node: ModelNode, values: Mapping[str, Any]) -> NodeVerdict:
+    inputs, outputs = (
+        tuple(_described(values[name]) if name in values else "" for name in names)
+        for names in (node.inputs, node.outputs)
+    )
+    return NodeVerdict(node.path, node.operator or _foreign(node), "not-judged", inputs=inputs, outputs=outputs)
+
+
+def _verdict(
+    node: ModelNode, values: Mapping[str, Any], checked: Checked | None, reason: str, seconds: float
+) -> NodeVerdict:
+    blank = replace(_blank(node, values), seconds=seconds)
     if checked is None:
-        return NodeVerdict(status="not-judged", reason=reason[:_DETAIL], seconds=seconds, **base)
-    right = checked.outcome is Outcome.PASS
-    share = None if checked.share is None or not np.isfinite(checked.share) else float(checked.share)
-    return NodeVerdict(
-        status="right" if right else "wrong",
+        return replace(blank, reason=reason[:_DETAIL])
+    return replace(
+        blank,
+        status="right" if checked.passes else "wrong",
         outcome=checked.outcome.value,
-        share=share,
+        share=None if checked.share is None or not np.isfinite(checked.share) else float(checked.share),
         detail=checked.detail[:_DETAIL],
         sample=checked.sample,
         behaviour=checked.behaviour,
-        seconds=seconds,
-        **base,
     )
 
 
@@ -305,14 +343,6 @@ def _bodies(node: ModelNode, values: Mapping[str, Any]) -> Iterator[tuple[str, l
 
 def _foreign(node: ModelNode) -> str:
     return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-
-
-def _words(answer: object) -> str:
-    if isinstance(answer, Refusal):
-        return answer.words
-    if isinstance(answer, Loss):
-        return f"its process ended ({answer.kind}, {answer.exit})"
-    return answer.words if isinstance(answer, OurFailure) else str(answer)
 
 
 def _described(value: Any) -> str:

@@ -18,7 +18,7 @@ from ..cases.errors import OpconformError
 from ..cases.program import Input, Output, Program
 from ..reports.script import script_text
 from ..reports.text import counted, first_line, write_text
-from .audit import JudgedNode, ModelAudit, NodeVerdict, worst
+from .audit import TIME_IS_OVER, JudgedNode, ModelAudit, NodeVerdict, worst
 
 NODES, INDEX = "nodes.jsonl", "index.html"
 MOST_SCRIPTS = 20
@@ -79,7 +79,7 @@ class AuditFolder:
                 verdict = msgspec.json.decode(line, type=NodeVerdict)
             except (msgspec.DecodeError, msgspec.ValidationError):
                 continue  # the torn end of an audit that was killed
-            if verdict.reason != "the time is over":
+            if verdict.reason != TIME_IS_OVER:
                 yield verdict.path, verdict
 
     def add(self, judged: JudgedNode) -> None:

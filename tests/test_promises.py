@@ -18,7 +18,7 @@ TESTS = {
     for file in (ROOT / "tests").rglob("test_*.py")
     for name in re.findall(r"^def (test_\w+)\(", file.read_text(), re.MULTILINE)
 }
-JUDGING = {"run", "check-runner", "submit", "verify", "rejudge", "report", "history", "compare"}
+JUDGING = {"run", "check-runner", "submit", "verify", "rejudge", "report", "history", "compare", "audit-model", "can"}
 OPTIONS = {"--memory", "--resume", "--corpus", "--dry-run"}
 
 

@@ -65,8 +65,8 @@ def cut(recording: Recording, grids: Sequence[Grid]) -> Cut:
     forks = []
     for fork in recording.forks:
         outputs = tuple(cutter.cut(at, grid).at for at, grid in zip(fork.outputs, grids, strict=False))
-        requirements = tuple((clause, cutter.whole(at).at) for clause, at in fork.requirements)
-        conditions = tuple((silence, cutter.whole(at).at) for silence, at in fork.conditions)
+        requirements = tuple((clause, cutter.uncut(at).at) for clause, at in fork.requirements)
+        conditions = tuple((silence, cutter.uncut(at).at) for silence, at in fork.conditions)
         forks.append(replace(fork, outputs=outputs, requirements=requirements, conditions=conditions))
     made = Recording(cutter.graph, tuple(forks), recording.types)
     return Cut(made, tuple(cutter.ports))
@@ -81,7 +81,7 @@ class _Cutter:
         self._old = old
         self._made: dict[tuple[object, ...], Value] = {}
 
-    def whole(self, at: int) -> Value:
+    def uncut(self, at: int) -> Value:
         """Return all of a node's results."""
         return self.cut(at, (None,) * len(self._old.nodes[at].shape))
 
@@ -119,8 +119,8 @@ class _Cutter:
         shapes = [self._old.nodes[a].shape for a in node.args]
         rule = _rule(node, grid, shapes)
         if rule is None:
-            whole: list[Grid] = [(None,) * len(shape) for shape in shapes]
-            return (node.parameters, list(zip(node.args, whole, strict=True))), grid
+            uncut: list[Grid] = [(None,) * len(shape) for shape in shapes]
+            return (node.parameters, list(zip(node.args, uncut, strict=True))), grid
         parameters, grids, left = rule
         return (parameters, list(zip(node.args, grids, strict=True))), left
 
@@ -146,8 +146,8 @@ def _rule(node: Node, grid: Grid, shapes: Sequence[tuple[int, ...]]) -> _Rule:
     return None if movement is None else movement(node, grid, shapes)
 
 
-def _aligned(grid: Grid, shape: tuple[int, ...], whole: tuple[int, ...]) -> Grid:
-    return tuple(g if d == w else None for g, d, w in zip(grid, shape, whole, strict=True))
+def _aligned(grid: Grid, shape: tuple[int, ...], full: tuple[int, ...]) -> Grid:
+    return tuple(g if d == w else None for g, d, w in zip(grid, shape, full, strict=True))
 
 
 def _matmul(node: Node, grid: Grid, shapes: Sequence[tuple[int, ...]]) -> _Rule:
@@ -184,11 +184,11 @@ def _reshape(node: Node, grid: Grid, shapes: Sequence[tuple[int, ...]]) -> _Rule
     for axis, indices in enumerate(grid):
         if indices is None:
             continue
-        place = places.get((math.prod(node.shape[:axis]), node.shape[axis]))
-        if place is None:
+        source = places.get((math.prod(node.shape[:axis]), node.shape[axis]))
+        if source is None:
             left[axis] = indices
         else:
-            own[place], to[axis] = indices, len(indices)
+            own[source], to[axis] = indices, len(indices)
     return {"to": tuple(to)}, [tuple(own)], tuple(left)
 
 
