@@ -60,13 +60,13 @@ def convolution(c: Call, formula: Formula, src: Value, weights: Value, bias: Val
     return y.transpose(0, *range(2, y.rank), 1) if last else y
 
 
-def _channels_second(c: Call, x: Value) -> Value:
+def channels_second(c: Call, x: Value) -> Value:
     """A tensor of the layout that data_format names, with channels second."""
     c.require("formats", c.attr("data_format") in ("NCX", "NXC"))
     return x if c.attr("data_format") == "NCX" else x.transpose(0, x.rank - 1, *range(1, x.rank - 1))
 
 
-def _as_told(c: Call, y: Value) -> Value:
+def as_told(c: Call, y: Value) -> Value:
     """A tensor with channels second in the layout that data_format names."""
     return y if c.attr("data_format") == "NCX" else y.transpose(0, *range(2, y.rank), 1)
 
@@ -76,7 +76,7 @@ def max_pool(c: Call, formula: Formula, src: Value) -> Value:
 
     src, dst: [N, spatial..., C], or [N, C, spatial...] for NCX. Source: oneDNN Graph MaxPool.
     """
-    x, framed, dilations = _channels_second(c, src), framing(c), c.ints("dilations")
+    x, framed, dilations = channels_second(c, src), framing(c), c.ints("dilations")
     pads = _sides(c, x.shape[2:], framed, dilations)
     if any(map(any, pads)) and c.open("padding") == "compete":
         for axis, sides in enumerate(pads, 2):
@@ -84,7 +84,7 @@ def max_pool(c: Call, formula: Formula, src: Value) -> Value:
             x = before.concat([x, after], axis)
         framed |= {"auto_pad": "NOTSET", "pads": (0,) * 2 * len(pads)}
     y, _ = formula(x, **framed, dilations=dilations)
-    return _as_told(c, y)
+    return as_told(c, y)
 
 
 def _zeros(c: Call, x: Value, axis: int, count: int) -> Value:
@@ -117,8 +117,8 @@ def avg_pool(c: Call, formula: Formula, src: Value) -> Value:
     src, dst: [N, spatial..., C], or [N, C, spatial...] for NCX. Source: oneDNN Graph AvgPool.
     """
     counted = {"count_include_pad": int(not c.attr("exclude_pad"))}
-    y: Value = formula(_channels_second(c, src), **framing(c), **counted)
-    return _as_told(c, y)
+    y: Value = formula(channels_second(c, src), **framing(c), **counted)
+    return as_told(c, y)
 
 
 def framing(c: Call) -> dict[str, Any]:
@@ -143,8 +143,8 @@ def batch_norm_inference(
     c.require("types", gamma.type in ("float32", *(("bfloat16",) if src.type == "bfloat16" else ())))
     c.require("epsilon-range", c.float32("epsilon") > 0.0)
     c.require("rank", src.rank > 1)
-    y: Value = formula(_channels_second(c, src), gamma, beta, mean, variance)
-    return _as_told(c, y)
+    y: Value = formula(channels_second(c, src), gamma, beta, mean, variance)
+    return as_told(c, y)
 
 
 def layer_norm(

@@ -6,8 +6,10 @@ import math
 
 import numpy as np
 
-from ...cases.elements import element_type
+from ...cases.elements import Array, element_type
 from ..arithmetic.tape import Call, Value
+from ..fills import Drawing
+from . import Shaping
 
 
 def reshape(c: Call, src: Value) -> Value:
@@ -31,7 +33,10 @@ def reshape(c: Call, src: Value) -> Value:
 
 
 def transpose(c: Call, src: Value) -> Value:
-    """The dimensions in the order of `order`; a negative one counts from the end. Source: oneDNN Graph StaticTranspose."""
+    """The dimensions in the order of `order`, of which a negative one counts from the end.
+
+    Source: oneDNN Graph StaticTranspose.
+    """
     order = c.ints("order") or ()
     c.require("order-range", all(-src.rank <= axis < src.rank for axis in order))
     order = tuple(axis % src.rank for axis in order)
@@ -58,7 +63,11 @@ def quantize(c: Call, src: Value) -> Value:
 
     src: float32; result: its shape, of type s8, u8, or of 8-bit floats, without zp. Source: oneDNN Graph Quantize.
     """
-    scales, zeros = _parameters(c, src)
+    return _coded(c, src, *_parameters(c, src))
+
+
+def _coded(c: Call, src: Value, scales: Value, zeros: Value) -> Value:
+    """round(src / scale + zp) in the type of dst; scales and zeros are of type float32 and broadcast to src."""
     to = element_type(str(c.output_types["dst"]))
     quotient = (src / scales).either(src * scales.reciprocal())
     if not to.is_integer:
@@ -76,7 +85,10 @@ def quantize(c: Call, src: Value) -> Value:
 
 
 def dequantize(c: Call, src: Value) -> Value:
-    """(src - zp) * scale. src: s8, u8, or of 8-bit floats, without zp; result: float32. Source: oneDNN Graph Dequantize."""
+    """(src - zp) * scale.
+
+    src: s8, u8, or of 8-bit floats, without zp; result: its shape, of type float32. Source: oneDNN Graph Dequantize.
+    """
     scales, zeros = _parameters(c, src)
     return (src.cast("float32") - zeros) * scales
 
@@ -99,3 +111,49 @@ def _parameters(c: Call, src: Value) -> tuple[Value, Value]:
     numbers = np.array(scales, np.float32).astype(np.float64).reshape(shape)
     offsets = np.array(zeros, np.float64).reshape(shape)
     return c.constant(numbers, "float32"), c.constant(offsets, "float32")
+
+
+def dynamic_quantize(c: Call, src: Value, scales: Value, zps: Value | None = None) -> Value:
+    """Quantize with scales and zero points that are inputs.
+
+    src: float32; scales, zps: [1], or [extent of axis]. Source: oneDNN Graph DynamicQuantize.
+    """
+    return _coded(c, src, *_fed(c, src, scales, zps))
+
+
+def dynamic_dequantize(c: Call, src: Value, scales: Value, zps: Value | None = None) -> Value:
+    """(src - zp) * scale, in the type of scales, which are inputs like zps.
+
+    src: whole numbers of 8 or 4 bits; scales, zps: [1], or [extent of axis]. Source: oneDNN Graph DynamicDequantize.
+    """
+    factors, zeros = _fed(c, src, scales, zps)
+    return ((src.cast("float32") - zeros) * factors).cast(scales.type)
+
+
+def _fed(c: Call, src: Value, scales: Value, zps: Value | None) -> tuple[Value, Value]:
+    """Scales and zero points in float32, in shapes that broadcast to that of src."""
+    c.require("qtype-known", c.attr("qtype") in ("per_tensor", "per_channel"))
+    given = [one for one in (scales, zps) if one is not None]
+    shape: tuple[int, ...] = ()
+    if c.attr("qtype") == "per_tensor":
+        c.require("one-scale", all(one.shape == (1,) for one in given))
+    else:
+        axis = c.attr("axis")
+        c.require("axis-range", -src.rank <= axis < src.rank)
+        c.require("scales-length", all(one.shape == (src.shape[axis],) for one in given))
+        shape = tuple(-1 if place == axis % src.rank else 1 for place in range(src.rank))
+    zeros = c.constant(0.0, "float32") if zps is None else zps.cast("float32").reshape(*shape)
+    return scales.cast("float32").reshape(*shape), zeros
+
+
+def by_qtype(shaping: Shaping) -> tuple[int, ...]:
+    """The shape of scales: one number, or one for each place along axis."""
+    whole, place = shaping.symbols["d"], shaping.attr("axis")
+    assert isinstance(whole, tuple)
+    assert isinstance(place, int)
+    return (whole[place],) if shaping.attr("qtype") == "per_channel" else (1,)
+
+
+def offsets(drawing: Drawing) -> Array:
+    """Whole numbers from -7 to 7, or for an unsigned type from 0 to 14."""
+    return drawing.draw.between(-7, 7, drawing.size) + (7 if drawing.type.kind == "unsigned" else 0)

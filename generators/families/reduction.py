@@ -30,7 +30,8 @@ def mean(c: Call, data: Value, axes: Value | None = None) -> Value:
 def sum_(c: Call, data: Value, axes: Value | None = None) -> Value:
     """The sum over axes; 0 for no elements.
 
-    data: any shape, numbers; axes: a list of int64. Result: the type of data. Source: ONNX ReduceSum-1 to 13, oneDNN Graph ReduceSum.
+    data: any shape, numbers; axes: a list of int64. Result: the type of data.
+    Source: ONNX ReduceSum-1 to 13, oneDNN Graph ReduceSum.
     """
     return _reduced(c, data, axes, lambda x, over, keep: x.sum(over, keep=keep))
 
