@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ..arithmetic.binding import Formula
 from ..arithmetic.tape import Call, Value
 from . import Shaping
@@ -57,6 +60,93 @@ def convolution(c: Call, formula: Formula, src: Value, weights: Value, bias: Val
     return y.transpose(0, *range(2, y.rank), 1) if last else y
 
 
+def channels_second(c: Call, x: Value) -> Value:
+    """A tensor of the layout that data_format names, with channels second."""
+    c.require("formats", c.attr("data_format") in ("NCX", "NXC"))
+    return x if c.attr("data_format") == "NCX" else x.transpose(0, x.rank - 1, *range(1, x.rank - 1))
+
+
+def as_told(c: Call, y: Value) -> Value:
+    """A tensor with channels second in the layout that data_format names."""
+    return y if c.attr("data_format") == "NCX" else y.transpose(0, *range(2, y.rank), 1)
+
+
+def max_pool(c: Call, formula: Formula, src: Value) -> Value:
+    """The largest element of each window. The page has zeros as padding; whether these compete is open.
+
+    src, dst: [N, spatial..., C], or [N, C, spatial...] for NCX. Source: oneDNN Graph MaxPool.
+    """
+    x, framed, dilations = channels_second(c, src), framing(c), c.ints("dilations")
+    pads = _sides(c, x.shape[2:], framed, dilations)
+    if any(map(any, pads)) and c.open("padding") == "compete":
+        for axis, sides in enumerate(pads, 2):
+            before, after = (_zeros(c, x, axis, count) for count in sides)
+            x = before.concat([x, after], axis)
+        framed |= {"auto_pad": "NOTSET", "pads": (0,) * 2 * len(pads)}
+    y, _ = formula(x, **framed, dilations=dilations)
+    return as_told(c, y)
+
+
+def _zeros(c: Call, x: Value, axis: int, count: int) -> Value:
+    return c.constant(0.0, x.type).broadcast(*x.shape[:axis], count, *x.shape[axis + 1 :])
+
+
+def _sides(
+    c: Call, extents: tuple[int, ...], framed: Mapping[str, Any], dilations: tuple[int, ...] | None
+) -> list[tuple[int, int]]:
+    """The padding before and after each axis, by pads_begin and pads_end, or by auto_pad; empty if lists do not fit."""
+    kernel, strides, pads = c.ints("kernel") or (), c.ints("strides") or (), framed["pads"] or ()
+    apart = dilations or (1,) * len(extents)
+    if len({len(extents), len(kernel), len(strides), len(apart)}) > 1 or min(pads, default=0) < 0:
+        return []
+    if framed["auto_pad"] == "NOTSET":
+        return list(zip(pads[: len(extents)], pads[len(extents) :], strict=False))
+    if framed["auto_pad"] == "VALID":
+        return []
+    totals = [
+        max(0, (-(-extent // step) - 1) * step + (size - 1) * distance + 1 - extent)
+        for extent, step, size, distance in zip(extents, strides, kernel, apart, strict=True)
+    ]
+    halves = [(total // 2, total - total // 2) for total in totals]
+    return halves if framed["auto_pad"] == "SAME_UPPER" else [(more, less) for less, more in halves]
+
+
+def avg_pool(c: Call, formula: Formula, src: Value) -> Value:
+    """The mean of each window: of as many elements as the kernel has, or with exclude_pad of those inside src.
+
+    src, dst: [N, spatial..., C], or [N, C, spatial...] for NCX. Source: oneDNN Graph AvgPool.
+    """
+    counted = {"count_include_pad": int(not c.attr("exclude_pad"))}
+    y: Value = formula(channels_second(c, src), **framing(c), **counted)
+    return as_told(c, y)
+
+
+def framing(c: Call) -> dict[str, Any]:
+    """ONNX's attributes for auto_pad, pads_begin, pads_end and rounding_type, of pooling."""
+    way = _PADDING.get(str(c.attr("auto_pad")).lower())
+    c.require("auto-pad", way is not None)
+    c.require("rounding-known", c.attr("rounding_type") in ("floor", "ceil"))
+    begin, end = c.ints("pads_begin") or (), c.ints("pads_end") or ()
+    c.require("per-axis", len(begin) == len(end))
+    pads = (*begin, *end) if way == "NOTSET" else None
+    return {"auto_pad": way, "pads": pads, "ceil_mode": int(c.attr("rounding_type") == "ceil")}
+
+
+def batch_norm_inference(
+    c: Call, formula: Formula, src: Value, gamma: Value, beta: Value, mean: Value, variance: Value
+) -> Value:
+    """(src - mean) / sqrt(variance + epsilon) * gamma + beta, for each channel.
+
+    src, dst: [N, spatial..., C], or [N, C, spatial...] for NCX; the others: [C]. Source: oneDNN Graph
+    BatchNormInference.
+    """
+    c.require("types", gamma.type in ("float32", *(("bfloat16",) if src.type == "bfloat16" else ())))
+    c.require("epsilon-range", c.float32("epsilon") > 0.0)
+    c.require("rank", src.rank > 1)
+    y: Value = formula(channels_second(c, src), gamma, beta, mean, variance)
+    return as_told(c, y)
+
+
 def layer_norm(
     c: Call, src: Value, gamma: Value | None = None, beta: Value | None = None
 ) -> tuple[Value, Value, Value]:
@@ -96,3 +186,10 @@ def filters(shaping: Shaping) -> tuple[int, ...]:
     m, channels, kernel = shaping.extent("M") * shaping.extent("g"), shaping.extent("C"), shaping.symbols["K"]
     assert isinstance(kernel, tuple)
     return (m, channels, *kernel) if shaping.attr("weights_format") == "OIX" else (*kernel, channels, m)
+
+
+def pooled_sources(shaping: Shaping) -> tuple[int, ...]:
+    """[N, S..., C], or [N, C, S...] for NCX."""
+    n, channels, spatial = shaping.extent("N"), shaping.extent("C"), shaping.symbols["S"]
+    assert isinstance(spatial, tuple)
+    return (n, channels, *spatial) if shaping.attr("data_format") == "NCX" else (n, *spatial, channels)

@@ -1,0 +1,107 @@
+"""oneDNN Graph's normalizations whose statistics come from src: of a batch, of groups of channels, by mean squares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..arithmetic.tape import Call, Value
+from . import Shaping
+from .onednn import as_told, channels_second, pooled_sources
+from .pointwise import meet
+
+
+def rms_norm(c: Call, src: Value, gamma: Value | None = None) -> Value:
+    """The element over the root of the mean square plus epsilon, times gamma.
+
+    The page's formula has the root of the root mean square, plus epsilon, though its name means the other one.
+    src: any shape; gamma: a shape that broadcasts to it. Source: oneDNN Graph RMSNorm.
+    """
+    axis = c.attr("begin_norm_axis")
+    c.require("axis-range", -src.rank <= axis < src.rank)
+    c.require("epsilon-range", c.float32("epsilon") > 0.0)
+    c.require("types", gamma is None or gamma.type in ("float32", src.type))
+    wide = src.cast("float32")
+    square = (wide * wide).mean(range(axis % src.rank, src.rank))
+    inner = square if c.open("root") == "of-mean-square" else square.sqrt()
+    y = wide * (1.0 / (inner + c.float32("epsilon")).sqrt())
+    if gamma is None:
+        return y
+    fits = gamma.rank <= src.rank and meet(src.shape, gamma.shape)
+    stretched = any(e not in (1, d) for d, e in zip(src.shape[::-1], gamma.shape[::-1], strict=False))
+    c.require("gamma-shape", fits and not stretched)
+    return y * gamma.cast("float32")
+
+
+def _moments(c: Call, x: Value, axes: Sequence[int]) -> tuple[Value, Value, Value]:
+    """The mean, the differences from it, and the variance over axes, which stay with extent 1."""
+    mean = x.mean(axes)
+    off = x - mean
+    raw = c.open("algorithm") == "raw-moments"
+    return mean, off, (x * x).mean(axes) - mean * mean if raw else (off * off).mean(axes)
+
+
+def group_norm(
+    c: Call, src: Value, gamma: Value | None = None, beta: Value | None = None
+) -> tuple[Value, Value, Value]:
+    """(src - mean) / sqrt(variance + epsilon) for each group of channels, times gamma, plus beta; mean and variance.
+
+    src, dst: [N, spatial..., C], or [N, C, spatial...] for NCX; gamma, beta: [C]; mean, variance: [N, groups]. Source:
+    oneDNN Graph GroupNorm.
+    """
+    x = channels_second(c, src).cast("float32")
+    groups, channels = c.attr("groups"), x.shape[1]
+    c.require("groups", groups > 0 and channels % groups == 0)
+    c.require("affine", not c.attr("use_affine") or (gamma is not None and beta is not None))
+    c.require("statistics", not c.attr("keep_stats") or (c.wants("mean") and c.wants("variance")))
+    c.require("per-channel", all(one.shape == (channels,) for one in (gamma, beta) if one is not None))
+    whole = x.reshape(x.shape[0], groups, channels // groups, math.prod(x.shape[2:]))
+    mean, off, variance = _moments(c, whole, (2, 3))
+    y = off * (1.0 / (variance + c.float32("epsilon")).sqrt())
+    if gamma is not None and beta is not None:
+        scale, bias = (one.cast("float32").reshape(1, groups, channels // groups, 1) for one in (gamma, beta))
+        y = y * scale + bias
+    kept = (x.shape[0], groups)
+    return as_told(c, y.reshape(*x.shape)), mean.reshape(*kept), variance.reshape(*kept)
+
+
+def batch_norm_training(
+    c: Call, src: Value, mean: Value, variance: Value, gamma: Value | None = None, beta: Value | None = None
+) -> tuple[Value, Value, Value, Value, Value]:
+    """dst, running mean and variance, and the batch's own: normalized by the batch's mean and variance.
+
+    How momentum mixes the running statistics with the batch's, the page does not say. src, dst: [N, spatial..., C], or
+    [N, C, spatial...] for NCX; the others: [C]. Source: oneDNN Graph BatchNormForwardTraining.
+    """
+    c.require("types", mean.type in ("float32", *(("bfloat16",) if src.type == "bfloat16" else ())))
+    c.require("epsilon-range", c.float32("epsilon") > 0.0)
+    c.require("rank", src.rank > 1)
+    c.require("together", (gamma is None) == (beta is None))
+    x = channels_second(c, src).cast("float32")
+    channels, shape = (x.shape[1],), (1, x.shape[1], *(1,) * (x.rank - 2))
+    given = (mean, variance, gamma, beta)
+    c.require("per-channel", all(one.shape == channels for one in given if one is not None))
+    own, off, spread = _moments(c, x, (0, *range(2, x.rank)))
+    y = off * (1.0 / (spread + c.float32("epsilon")).sqrt())
+    if gamma is not None and beta is not None:
+        y = y * gamma.cast("float32").reshape(*shape) + beta.cast("float32").reshape(*shape)
+    own, spread = own.reshape(*channels), spread.reshape(*channels)
+    count = x.size // max(1, channels[0])
+    later = spread
+    if count > 1 and c.open("unbiased") == "sample":
+        later = spread * (count / (count - 1))
+    old = mean.cast("float32"), variance.cast("float32")
+    if c.attr("momentum") is None:
+        c.open("momentum-absent")
+        every = c.constant(True, "bool").broadcast(*channels)
+        running = tuple(one.undefined(every) for one in old)
+    else:
+        share = c.float32("momentum")
+        share = share if c.open("momentum") == "of-the-old" else 1.0 - share
+        running = tuple(a * share + b * (1.0 - share) for a, b in zip(old, (own, later), strict=True))
+    return as_told(c, y), running[0], running[1], own, spread
+
+
+def sources(shaping: Shaping) -> tuple[int, ...]:
+    """[N, S..., C], or [N, C, S...] for NCX."""
+    return pooled_sources(shaping)
