@@ -70,6 +70,11 @@ def l2(c: Call, data: Value, axes: Value | None = None) -> Value:
     """
     if _is_identity(c) and c.open("identity-or-norm") == "identity":
         return data
+    if data.kind == "int" and c.answer("narrow-sum", "narrow") == "exact":
+        wide, single = (l2(c, data.cast(type_), axes).cast("float64") for type_ in ("float64", "float32"))
+        beyond = wide > float(element_type(data.type).largest)
+        fitting = c.constant(0.0, "float64").where(beyond, wide.either(single))
+        return _to_whole(c, fitting, data.type).undefined(beyond)
     total = _reduced(c, data * data, axes, lambda x, over, keep: x.sum(over, keep=keep))
     if data.type == "float64" and c.answer("root-in-float32", "float64") == "float32":
         return total.cast("float32").sqrt().cast("float64")
@@ -147,7 +152,12 @@ def _in_floats(c: Call, x: Value, formula: Callable[[Value], Value]) -> Value:
     if x.kind != "int":
         return formula(x)
     y = formula(x.cast("float64")).either(formula(x.cast("float32")).cast("float64"))
-    return (y.rint() if c.open("integer-rounding") == "nearest-even" else y.trunc()).cast(x.type)
+    return _to_whole(c, y, x.type)
+
+
+def _to_whole(c: Call, y: Value, type_: str) -> Value:
+    """Return whole numbers of a type for a formula's numbers, rounded as a silence says."""
+    return (y.rint() if c.open("integer-rounding") == "nearest-even" else y.trunc()).cast(type_)
 
 
 def _extreme(c: Call, data: Value, axes: Value | None, *, largest: bool) -> Value:
