@@ -1,4 +1,4 @@
-"""OpenVINO's operations of one tensor: what their pages say beyond ONNX's formulas, by examples and plain arithmetic."""
+"""OpenVINO's operations of one tensor: what their pages say beyond ONNX's formulas, by their examples and arithmetic."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_soft_plus_of_float64_may_be_linear_from_where_it_makes_no_difference_of
 
 @pytest.mark.parametrize(("first", "second", "admitted"), [(255, 7, True), (0, 7, True), (255, 8, False)])
 def test_convert_like_leaves_a_negative_number_as_an_unsigned_one_open(first, second, admitted) -> None:
-    made = GeneratedCases().case("openvino/ConvertLike-1/int32,uint8/none,3/data=-1,0,7,100/ramp/negative")
+    made = GeneratedCases().case("openvino/ConvertLike-1/int32,uint8/3/data=-1,0,7,100/ramp/negative")
     verdict = judge_answer(made.expectation, [np.array([first, 0, second, 100], np.uint8)])
     assert (verdict.outcome is Outcome.PASS) == admitted
 
