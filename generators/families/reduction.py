@@ -49,6 +49,8 @@ def l1(c: Call, data: Value, axes: Value | None = None) -> Value:
 
     Shapes and types as for `sum_`. Source: ONNX ReduceL1-1 to 18, OpenVINO ReduceL1-4, oneDNN Graph ReduceL1.
     """
+    if _is_identity(c) and c.open("identity-or-norm") == "identity":
+        return data
     return _unless_identity(c, data, _reduced(c, data.abs(), axes, lambda x, over, keep: x.sum(over, keep=keep)))
 
 
@@ -66,6 +68,13 @@ def l2(c: Call, data: Value, axes: Value | None = None) -> Value:
     Shapes and types as for `sum_`. The function body of version 18 computes the root in float32, whatever the type.
     Source: ONNX ReduceL2-1 to 18, OpenVINO ReduceL2-4, oneDNN Graph ReduceL2.
     """
+    if _is_identity(c) and c.open("identity-or-norm") == "identity":
+        return data
+    if data.kind == "int" and c.answer("narrow-sum", "narrow") == "exact":
+        wide, single = (l2(c, data.cast(type_), axes).cast("float64") for type_ in ("float64", "float32"))
+        beyond = wide > float(element_type(data.type).largest)
+        fitting = c.constant(0.0, "float64").where(beyond, wide.either(single))
+        return _to_whole(c, fitting, data.type).undefined(beyond)
     total = _reduced(c, data * data, axes, lambda x, over, keep: x.sum(over, keep=keep))
     if data.type == "float64" and c.answer("root-in-float32", "float64") == "float32":
         return total.cast("float32").sqrt().cast("float64")
@@ -74,8 +83,6 @@ def l2(c: Call, data: Value, axes: Value | None = None) -> Value:
 
 def _unless_identity(c: Call, data: Value, y: Value) -> Value:
     """Return y, the result; or, where a text has no axes mean the identity, data itself, if that silence says so."""
-    if _is_identity(c):
-        return data if c.open("identity-or-norm") == "identity" else y
     if not c.silent("magnitude") or not data.rank or c.ints("axes"):
         return y
     return data if c.open("magnitude", data < 0.0) == "as-it-is" else y
@@ -153,7 +160,12 @@ def _in_floats(c: Call, x: Value, formula: Callable[[Value], Value]) -> Value:
     if x.kind != "int":
         return formula(x)
     y = formula(x.cast("float64")).either(formula(x.cast("float32")).cast("float64"))
-    return (y.rint() if c.open("integer-rounding") == "nearest-even" else y.trunc()).cast(x.type)
+    return _to_whole(c, y, x.type)
+
+
+def _to_whole(c: Call, y: Value, type_: str) -> Value:
+    """Return whole numbers of a type for a formula's numbers, rounded as a silence says."""
+    return (y.rint() if c.open("integer-rounding") == "nearest-even" else y.trunc()).cast(type_)
 
 
 def _extreme(c: Call, data: Value, axes: Value | None, *, largest: bool) -> Value:
