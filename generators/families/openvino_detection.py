@@ -200,7 +200,7 @@ def _sizes(c: Call, data: Value, size: Value) -> tuple[int, ...]:
 
 
 def _bins(extents: Sequence[int], sizes: Sequence[int]) -> list[tuple[Array, list[int]]]:
-    """The elements of each bin, shape (bins, elements), with the bins' numbers, one pair for each number of elements."""
+    """The elements of each bin, shape (bins, elements), with the bins' numbers: a pair for each number of elements."""
     axes = []
     for extent, size in zip(extents, sizes, strict=True):
         axes.append([range(i * extent // size, -((i + 1) * -extent // size)) for i in range(size)])
@@ -242,7 +242,8 @@ def scaled_dot_product_attention(
     elif mask is not None:
         scores = scores + mask
     if off is not None:
-        scores = low.where(off.broadcast(*_met(scores.shape, off.shape)), scores.broadcast(*_met(scores.shape, off.shape)))
+        shape = _met(scores.shape, off.shape)
+        scores = low.where(off.broadcast(*shape), scores.broadcast(*shape))
     alone = scores.equal(low).cast("uint8").min((scores.rank - 1,)).cast("bool")
     scores = c.constant(0.0, q.type).where(alone, scores)
     y = along(c, scores, scores.rank - 1) @ v

@@ -318,7 +318,7 @@ def test_the_default_suite_stays_within_its_budget() -> None:
 @pytest.mark.parametrize(
     ("selection", "message"),
     [
-        (Selection(strength=9, draws=1_000_000), "strength 9, 1,000,000 draws: onednn/[A-Za-z]+ has [0-9,]+ combinations"),
+        (Selection(strength=9, draws=1_000_000), "strength 9, 1,000,000 draws: onednn/.+ has [0-9,]+ combinations"),
         (Selection(draws=10_000_000), "at least [0-9,]+ cases, [0-9,.]+ hours"),
     ],
 )
