@@ -56,7 +56,6 @@ from .parameters import (
     bound_type,
     flat_value,
     free_letters,
-    is_whole,
     kindest_opset,
     resolve_type,
     usual_outputs,
@@ -342,9 +341,9 @@ def symbols(row: Row, given: Given) -> Symbols:
                 values = {**_bound(operand.shape, several[0].part), **values}
     for port in row.version.signature.inputs[1:]:
         written = row.get(port.name)
-        only = written[0] if isinstance(written, tuple) and len(written) == 1 else written
-        if not port.is_variadic and isinstance(only, int | float) and is_whole(only):
-            values[port.name] = int(only)
+        number = as_symbol(written[0] if isinstance(written, tuple) and len(written) == 1 else written)
+        if not port.is_variadic and isinstance(number, int):
+            values[port.name] = number
     return values
 
 

@@ -68,14 +68,14 @@ def non_max_suppression(
         rows.sort(key=lambda row: -row[3] * math.exp(row[4]))
         if len({(row[3], row[4]) for row in rows}) < len(rows):
             c.check("order", ("selected_indices", "selected_scores") if late else (), axis=0, whole=1)
-    return _results(c, rows, p, limits) if late else _filled(c, rows, (n, scores.shape[1], p), limits)
+    return _results(c, rows, limits) if late else _filled(c, rows, (n, scores.shape[1], p), limits)
 
 
 _NUMBERS = ("max_output_boxes_per_class", "iou_threshold", "score_threshold", "soft_nms_sigma")
 
 
 def _results(
-    c: Call, rows: Sequence[tuple[int, int, int, float, float]], _p: int, limits: _Limits
+    c: Call, rows: Sequence[tuple[int, int, int, float, float]], limits: _Limits
 ) -> tuple[Value, Value, Value]:
     """The three outputs; scores that are softened are products with exponentials."""
     kind = str(c.output_types["selected_indices"] or c.output_types["valid_outputs"] or "int64")
@@ -200,7 +200,7 @@ def _sizes(c: Call, data: Value, size: Value) -> tuple[int, ...]:
 
 
 def _bins(extents: Sequence[int], sizes: Sequence[int]) -> list[tuple[Array, list[int]]]:
-    """The elements of each bin, shape (bins, elements), with the bins' numbers: a pair for each number of elements."""
+    """The elements of bins, shape (bins, elements), and the bins' numbers: one pair for each number of elements."""
     axes = []
     for extent, size in zip(extents, sizes, strict=True):
         axes.append([range(i * extent // size, -((i + 1) * -extent // size)) for i in range(size)])
@@ -242,17 +242,12 @@ def scaled_dot_product_attention(
     elif mask is not None:
         scores = scores + mask
     if off is not None:
-        shape = _met(scores.shape, off.shape)
-        scores = low.where(off.broadcast(*shape), scores.broadcast(*shape))
+        whole = np.broadcast_shapes(scores.shape, off.shape)
+        scores = low.where(off.broadcast(*whole), scores.broadcast(*whole))
     alone = scores.equal(low).cast("uint8").min((scores.rank - 1,)).cast("bool")
     scores = c.constant(0.0, q.type).where(alone, scores)
     y = along(c, scores, scores.rank - 1) @ v
     return y.undefined(alone.broadcast(*y.shape[:-1], 1), "no-key")
-
-
-def _met(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape to which two broadcast."""
-    return np.broadcast_shapes(one, other)
 
 
 def grid_sample(c: Call, formula: Formula, data: Value, grid: Value) -> Value:

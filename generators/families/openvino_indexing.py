@@ -318,7 +318,8 @@ def _bags(c: Call, table: Value, rows: Value, bags: Sequence[Sequence[int]], def
 def segment_max(c: Call, data: Value, segments: Value, count: Value | None = None) -> Value:
     """The largest of data's rows in each segment, the rows with the segment's number.
 
-    data: [n, E...]; segments: [n], ascending; count: scalar; result: [segments, E...]. Source: OpenVINO SegmentMax-16.
+    data: [n, E...]; segments: [n], ascending; count: a scalar; result: [segments, E...]. Source: OpenVINO
+    SegmentMax-16.
     """
     c.require("one-line", data.rank >= 1 and segments.shape == data.shape[:1])
     c.require("count-scalar", count is None or count.rank == 0)

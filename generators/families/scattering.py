@@ -1,4 +1,4 @@
-"""Operators that write elements at given indices: Scatter, ScatterElements, ScatterND, TensorScatter; OpenVINO's."""
+"""Operators that write elements at given indices: ScatterElements, ScatterND, TensorScatter; also OpenVINO's."""
 
 from __future__ import annotations
 
