@@ -71,9 +71,14 @@ def test_image_patches_of_its_page() -> None:
     [
         ([[10, 20, 30, 40, 50]], ([0], [1], [1]), [0], [[10, 20, 30, 40, 50], [5, 6, 7, 8, 9]]),
         ([[10, 20, 30], [40, 50, 60]], ([-25], [25], [2]), [1], [[10, 1, 20, 3, 30], [40, 6, 50, 8, 60]]),
-        ([[50, 60], [70, 80]], ([0, 1], [3, 5], [2, 2]), None, [[0, 50, 2, 60, 4], [5, 6, 7, 8, 9], [10, 70, 12, 80, 14]]),
+        (
+            [[50, 60], [70, 80]],
+            ([0, 1], [3, 5], [2, 2]),
+            None,
+            [[0, 50, 2, 60, 4], [5, 6, 7, 8, 9], [10, 70, 12, 80, 14]],
+        ),
     ],
-)  # fmt: skip
+)
 def test_slice_scatter_of_its_page(updates, ends, axes, expected) -> None:
     given = {"data": np.arange(np.size(expected), dtype=F).reshape(-1, 5), "updates": np.array(updates, F)}
     given |= {name: np.array(end) for name, end in zip(("start", "stop", "step"), ends, strict=True)}
