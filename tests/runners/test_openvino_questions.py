@@ -13,8 +13,8 @@ pytest.importorskip("openvino")
 
 @pytest.fixture(scope="module")
 def reading() -> LibraryReading:
-    names = ("MaxPool", "Broadcast", "Reverse")
-    return read_library("openvino", [shipped().spec(f"openvino/{name}") for name in names])
+    specs = [shipped().spec(f"openvino/{name}") for name in ("MaxPool", "Broadcast", "Reverse")]
+    return read_library("openvino", specs)
 
 
 @pytest.mark.parametrize("version", [("MaxPool", 1), ("Broadcast", 1)])
