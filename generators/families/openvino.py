@@ -187,18 +187,18 @@ def convolution(c: Call, formula: Formula, data: Value, filters: Value) -> Value
 
     data: [N, C, spatial...]; filters: [M, C, kernel...]; result: [N, M, spatial...]. Source: OpenVINO Convolution-1.
     """
-    c.require("rank", data.rank in _WINDOWED and filters.rank in _WINDOWED)
+    c.require("rank", data.rank in WINDOWED and filters.rank in WINDOWED)
     begin, end, way = c.ints("pads_begin") or (), c.ints("pads_end") or (), c.attr("auto_pad")
     c.require("per-axis", len(begin) == len(end) == data.rank - 2)
-    c.require("auto-pad", way in _AUTO_PAD)
+    c.require("auto-pad", way in AUTO_PAD)
     if way.startswith("same") and any(step != 1 for step in c.ints("strides") or ()):
         c.open("same-strided")
     found: Value = formula(data, filters, pads=(*begin, *end) if way == "explicit" else None)
     return found
 
 
-_AUTO_PAD = ("explicit", "same_upper", "same_lower", "valid")
-_WINDOWED = (3, 4, 5)
+AUTO_PAD = ("explicit", "same_upper", "same_lower", "valid")
+WINDOWED = (3, 4, 5)
 """The ranks of inputs that windows move over."""
 
 
@@ -207,7 +207,7 @@ def max_pool(c: Call, formula: Formula, data: Value) -> tuple[Value, Value | Non
 
     data: [N, C, spatial...]; results: [N, C, windows...]. Source: OpenVINO MaxPool-1, 8 and 14.
     """
-    c.require("rank", data.rank in _WINDOWED)
+    c.require("rank", data.rank in WINDOWED)
     axis, begin, end = c.attr("axis", 0), c.ints("pads_begin") or (), c.ints("pads_end") or ()
     kernel, strides, dilations = c.ints("kernel") or (), c.ints("strides") or (), c.ints("dilations")
     dilations = dilations or (1,) * (data.rank - 2)
@@ -216,7 +216,7 @@ def max_pool(c: Call, formula: Formula, data: Value) -> tuple[Value, Value | Non
     c.require("per-axis", lengths == {data.rank - 2})
     c.require("pads-range", min(*begin, *end) >= 0)
     spans = [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations, strict=True)]
-    frame = [_padding(c, *one) for one in zip(data.shape[2:], spans, strides, begin, end, strict=True)]
+    frame = [padding(c, *one) for one in zip(data.shape[2:], spans, strides, begin, end, strict=True)]
     y, index = formula(data, pads=(*(before for before, _ in frame), *(after for _, after in frame)))
     if index is None:
         return y, None
@@ -224,14 +224,14 @@ def max_pool(c: Call, formula: Formula, data: Value) -> tuple[Value, Value | Non
     return y, index.mod(c.constant(inner, "int64"), sign="divisor").cast(str(c.output_types["indices"]))
 
 
-def _padding(c: Call, extent: int, span: int, stride: int, before: int, after: int) -> tuple[int, int]:
+def padding(c: Call, extent: int, span: int, stride: int, before: int, after: int) -> tuple[int, int]:
     """The padding before and after an axis with which rounding down gives the number of windows that are wanted.
 
     span: the extent of a window; before, after: pads_begin and pads_end. Padding is in no window's result, so what is
     left over at the end makes no difference.
     """
     way, rounding = c.attr("auto_pad"), c.attr("rounding_type")
-    c.require("auto-pad", way in _AUTO_PAD)
+    c.require("auto-pad", way in AUTO_PAD)
     c.require("rounding", rounding in ("floor", "ceil") or (rounding == "ceil_torch" and "ceil-torch" in c.clauses))
     if way.startswith("same"):
         total = (extent - 1) * stride + span - extent

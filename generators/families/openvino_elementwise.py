@@ -14,18 +14,13 @@ from .openvino import broadcast, broadcast_rule, stretches
 from .pointwise import meet
 
 
-def squared_difference(c: Call, a: Value, b: Value) -> Value:
+def squared_difference(c: Call, formula: Formula, a: Value, b: Value) -> Value:
     """The square of the difference, element by element.
 
     a: shape D, b: shape E, broadcast by auto_broadcast's rule. Source: OpenVINO SquaredDifference-1.
     """
-
-    def square(a: Value, b: Value) -> Value:
-        c.require("broadcast", meet(a.shape, b.shape))
-        difference = a - b
-        return difference * difference
-
-    return broadcast(c, square, a, b)
+    difference = broadcast(c, formula, a, b)
+    return difference * difference
 
 
 def divide(c: Call, formula: Formula, a: Value, b: Value) -> Value:
@@ -118,6 +113,6 @@ def fitting(drawing: Drawing) -> Array:
     """Numbers of bits by which X moves up without losing any."""
     numbers = drawing.values["X"].reshape(-1)
     used = np.array([(n if n >= 0 else ~n).bit_length() for n in map(int, numbers)], np.int64)
-    room = drawing.type.bits - (drawing.type.smallest < 0) - used
-    room = room if numbers.size == drawing.size else np.full(drawing.size, room.min(initial=drawing.type.bits))
-    return drawing.draw.below(1 << 30, drawing.size) % (room + (drawing.type.smallest < 0))
+    if numbers.size != drawing.size:
+        used = np.full(drawing.size, used.max(initial=0))
+    return drawing.draw.below(1 << 30, drawing.size) % np.maximum(drawing.type.bits - used, 1)
