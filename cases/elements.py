@@ -429,13 +429,15 @@ def _from_fields(tensor: TensorProto, element: ElementType, count: int) -> Array
 
 Flushed: TypeAlias = Literal["input", "output"]
 Format: TypeAlias = Literal["float16", "bfloat16", "tf32", "float32", "float64"]
+WholeFormat: TypeAlias = Literal["int8", "int16", "int32", "uint8", "uint16", "uint32"]
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredType:
     """The arithmetic that a device declares for one element type; None means the usual format.
 
-    `flush`: subnormal inputs are read as zero, and subnormal results, also intermediate ones, become zero.
+    `flush`: subnormal inputs are read as zero, and subnormal results, also intermediate ones, become zero. An integer
+    type has only `compute`: its inputs and results are wrapped around in that type.
     """
 
     compute: str | None = None

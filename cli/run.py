@@ -66,7 +66,9 @@ def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -
 @click.option("--waivers", metavar="FILE", type=click.Path(path_type=Path), help="Known failures (YAML).")
 @click.option("--errata", metavar="FILE", type=click.Path(path_type=Path), help="Other errata than the suite's.")
 @click.option("--profile", metavar="FILE", type=click.Path(path_type=Path), help="What the product supports (YAML).")
-@click.option("--arithmetic", metavar="FILE", type=click.Path(path_type=Path), help="Declared arithmetic (YAML).")
+@click.option(
+    "--arithmetic", metavar="FILE", type=click.Path(path_type=Path), help="Declared arithmetic (YAML), or openvino."
+)
 @REQUIRE
 @click.option("--name", metavar="NAME", help="What reports call the backend, in place of its own name.")
 @click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Results folder: new or empty.")
@@ -274,7 +276,9 @@ def list_(*, what: str, specs: Path | None, as_json: bool, check: bool, **option
     help="With --script: the long form, which judges any answer as a run does, and says how far off it is.",
 )
 @click.option("--on", metavar="BACKEND", help="With --script: a script for a backend that does not run programs.")
-@click.option("--arithmetic", metavar="FILE", type=click.Path(path_type=Path), help="Declared arithmetic (YAML).")
+@click.option(
+    "--arithmetic", metavar="FILE", type=click.Path(path_type=Path), help="Declared arithmetic (YAML), or openvino."
+)
 @click.option("--certificate", "as_certificate", is_flag=True, help="Print the expectation and its derivation as JSON.")
 @SPECS
 @clear_errors

@@ -307,7 +307,9 @@ def _joined(views: Sequence[_View]) -> _View:
 def _fields(
     name: str, declared: DeclaredType, seen: Fingerprints, places: Sequence[ProbeSite]
 ) -> Iterator[tuple[str, str, list[_View]]]:
-    if declared.compute:
+    if declared.compute and element_type(name).is_integer:
+        yield "compute", declared.compute, []  # no probe shows it
+    elif declared.compute:
         yield "compute", declared.compute, [_compute(name, declared.compute, seen, probed) for probed in places]
     if declared.accumulator:
         bits = _PRECISIONS[declared.accumulator]

@@ -368,12 +368,14 @@ def terms_from(fields: Mapping[str, Any], source: object) -> Terms:
 
 
 def _refuse_unknown_types(declaration: Declaration) -> None:
-    """Raise ValueError if a declaration names a type that computes in no floating-point format."""
+    """Raise ValueError if a declaration names a type that is not one of numbers, or computes in one of another kind."""
     for name, declared in declaration.types.items():
-        for type_ in (name, declared.compute or name, declared.accumulator or name):
-            known = element_types().get(type_)
-            if known is None or known.kind != "float":
-                raise ValueError(f"arithmetic: {type_!r} is no floating-point type")
+        kinds = {
+            known.kind.removeprefix("un") if (known := element_types().get(type_)) else ""
+            for type_ in (name, declared.compute or name, declared.accumulator or name)
+        }
+        if kinds not in ({"float"}, {"signed"}):
+            raise ValueError(f"arithmetic: {name!r}: neither floating-point types nor integer types")
 
 
 UNKNOWN = "unknown"

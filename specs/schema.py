@@ -26,7 +26,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
 
-from ..cases.elements import Flushed, Format, element_types
+from ..cases.elements import Flushed, Format, WholeFormat, element_types
 from ..cases.errors import OpconformError, did_you_mean
 from .model import (
     STANDARDS,
@@ -464,9 +464,16 @@ class DeclaredText(_Section):
     flush: Annotated[list[Flushed], Field(min_length=1), _Different] = Field(default_factory=list)
 
 
+class DeclaredWholeText(_Section):
+    """The type in which a device computes with integers of another one."""
+
+    compute: WholeFormat
+
+
 def declaration_text() -> type[BaseModel]:
-    """Return the model of a file of declared arithmetic: a key for each floating-point type, and two general ones."""
-    types: dict[str, Any] = {t.name: (DeclaredText, None) for t in element_types().values() if t.kind == "float"}
+    """Return the model of a file of declared arithmetic: a key for each type of numbers, and two general ones."""
+    forms: dict[str, Any] = {"float": DeclaredText, "signed": DeclaredWholeText, "unsigned": DeclaredWholeText}
+    types: dict[str, Any] = {t.name: (forms[t.kind], None) for t in element_types().values() if t.kind in forms}
     return create_model(
         "DeclarationText",
         __base__=_Section,

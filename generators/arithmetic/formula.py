@@ -158,6 +158,12 @@ class Formula:
         return tuple((n.parameters["port"], n.type) for n in nodes if n.name == "port" and n.kind == "real")
 
     @functools.cached_property
+    def whole_ports(self) -> tuple[tuple[int, str], ...]:
+        """The indices and types of integer inputs."""
+        nodes = (self.graph.nodes[at] for at in self.live)
+        return tuple((n.parameters["port"], n.type) for n in nodes if n.name == "port" and n.kind == "int")
+
+    @functools.cached_property
     def contexts(self) -> tuple[Context, ...]:
         """The arithmetics that the standards leave open."""
         return strict(self.real_types, self._rounding)

@@ -83,6 +83,24 @@ class Maker:
             small = small | self.any_lane(_subnormal(self.arrays[index], format_of(type_).tiny))
         return small
 
+    @functools.cached_property
+    def wrapped(self) -> dict[int, Known] | None:
+        """All nodes' exact values for inputs wrapped around in the integer types that are declared; None without any.
+
+        A formula with floating-point numbers has none: what becomes of these is declared for their own types.
+        """
+        ports = {index: declared for index, type_ in self.recording.whole_ports if (declared := self.whole.get(type_))}
+        if not ports or self.recording.real_types:
+            return None
+        arrays = [wrapped(array, ports[n]) if n in ports else array for n, array in enumerate(self.arrays)]
+        return self.recording.exact(arrays)
+
+    @functools.cached_property
+    def whole(self) -> dict[str, str]:
+        """The integer types in which declared integer types compute."""
+        declared = self.rules.declared.items()
+        return {t: d.compute for t, d in declared if d.compute and kind_of(t) == "int"}
+
     def errors(self, context: Context, *, flushed: bool) -> Mapping[int, Error]:
         """Return the errors of all forks' outputs and means in a context, computed once per context."""
         key = context.name, context.variant, flushed
@@ -107,26 +125,27 @@ class Maker:
             own = valid[index]
             here = where & own
             if here.any():
-                checks = self._checks(fork) if fork.checks else ()
+                checks = self._checks(fork, self.values)
                 for option in self._options(fork, self.recording.works[index]):
                     both = option.applies & here
                     if both.any():
                         labels = (*fork.labels, *option.labels)
-                        yield replace(option, labels=labels, applies=both, structure=fork.structure, checks=checks)
+                        own_checks = option.checks or checks
+                        yield replace(option, labels=labels, applies=both, structure=fork.structure, checks=own_checks)
             if own is not self._everywhere:
                 refused = where & anywhere & ~own  # this reading expects a refusal
                 if refused.any():
                     yield Option(fork.labels, kind="rejected", applies=refused)
 
-    def _checks(self, fork: Fork) -> tuple[Check, ...]:
+    def _checks(self, fork: Fork, values: Mapping[int, Known]) -> tuple[Check, ...]:
         made = []
         for check in fork.checks:
-            arrays = tuple(self._laned_value(at) for at in check.arrays)
+            arrays = tuple(self._laned_value(at, values) for at in check.arrays)
             made.append(Check(check.name, check.outputs, check.settings, arrays))
         return tuple(made)
 
-    def _laned_value(self, at: int) -> Array:
-        node, known = self.recording.graph.nodes[at], self.values[at]
+    def _laned_value(self, at: int, values: Mapping[int, Known]) -> Array:
+        node, known = self.recording.graph.nodes[at], values[at]
         value = known.f if node.kind == "real" else exact_bounds(known, _NONE, node.type).value
         return np.broadcast_to(value, (self.lanes, *node.shape))
 
@@ -252,26 +271,41 @@ class Maker:
         zeros = np.full((self.lanes, *shape), "" if kind_of(type_) == "text" else 0, dtype)
         return Bounds(type_, zeros, zeros, zeros, np.full(zeros.shape, FREE, np.uint8))
 
+    def _of_wrapped(self, fork: Fork, values: Mapping[int, Known]) -> Option:
+        """Return the answer with declared integer types: every input and output is wrapped around in its own."""
+        nodes, recording = self.recording.graph.nodes, self.recording
+        errors = bounded(recording.graph, recording.live, values, recording.contexts[0], fork.outputs)
+        held = dict(values)
+        for at in (*fork.outputs, *(at for check in fork.checks for at in check.arrays)):
+            if (type_ := nodes[at].type) in self.whole:
+                held[at] = Known(wrapped(values[at].v, self.whole[type_]).astype(element_type(type_).dtype))
+        bounds = tuple(_laned(exact_bounds(held[at], errors[at], nodes[at].type), self.lanes) for at in fork.outputs)
+        return Option((), bounds, level="declared", applies=self._everywhere, checks=self._checks(fork, held))
+
     def _of_values(self, fork: Fork, work: Work) -> Iterator[Option]:
-        everywhere, contexts = self._everywhere, self.recording.contexts
+        everywhere, contexts, types = self._everywhere, self.recording.contexts, self.recording.real_types
         if work.level == "moves" or not self.recording.real_types:
             branch = Branch(self, fork, work, contexts[0])
             outputs, _ = branch.evaluated(contexts[0])
             flags = branch.flags_of(outputs)
             bounds = tuple(replace(b, flags=_flagged(f, _unknown(b), NAN)) for b, f in zip(outputs, flags, strict=True))
             yield Option((), bounds, applies=everywhere)
-            return
-        small = self.small
-        for index, context in enumerate(contexts if work.level == "rounds" else contexts[:1]):
-            yield from Branch(self, fork, work, context).options(everywhere, first=index == 0)
-            if small.any():
-                yield from Branch(self, fork, work, context, flush_input=True).options(small)
-        types = self.recording.real_types
+            if self.wrapped is not None:
+                yield self._of_wrapped(fork, self.wrapped)
+        else:
+            yield from self._of_reals(fork, work)
         if any(t in self.rules.declared for t in types):
             context = declared(types, self.rules.declared)
             yield from Branch(self, fork, work, context).options(everywhere)
             if any("input" in d.flush for t, d in self.rules.declared.items() if t in types):
                 yield from Branch(self, fork, work, context, flush_input=True).options(everywhere)
+
+    def _of_reals(self, fork: Fork, work: Work) -> Iterator[Option]:
+        everywhere, contexts, small = self._everywhere, self.recording.contexts, self.small
+        for index, context in enumerate(contexts if work.level == "rounds" else contexts[:1]):
+            yield from Branch(self, fork, work, context).options(everywhere, first=index == 0)
+            if small.any():
+                yield from Branch(self, fork, work, context, flush_input=True).options(small)
 
 
 def _silence_at(labels: Labels, depth: int) -> Labels:
@@ -289,6 +323,13 @@ def _subnormal(array: Array, tiny: float) -> Array:
     with np.errstate(invalid="ignore"):  # a signalling NaN
         magnitude = np.abs(array.astype(np.float64))
     return (magnitude > 0) & (magnitude < tiny)
+
+
+def wrapped(array: Array, type_: str) -> Array:
+    """Return whole numbers wrapped around in an integer type, as int64."""
+    low, high = limits(type_)
+    numbers = array.astype(object)
+    return np.asarray((numbers - low) % (high - low + 1) + low).astype(np.int64)
 
 
 def flushed_input(array: Array, tiny: float) -> Array:

@@ -222,19 +222,20 @@ def _version(operator_version: str, operator: str) -> str | None:
 
 
 def load_declaration(path: Path | str) -> Declaration:
-    """Read a declaration; its digest is the sha256 of the file's bytes.
+    """Read a declaration, from a file or, by a backend's name, from those of the package; its digest is of the bytes.
 
     Raises SpecError or SpecErrors if the content is wrong, OpconformError if the file cannot be read.
     """
-    from ...specs.schema import DeclaredText, declaration_text, parsed  # noqa: PLC0415 - pydantic, which few runs need
+    from ...specs.schema import DeclaredText, DeclaredWholeText, declaration_text, parsed  # noqa: PLC0415 - pydantic, which few runs need
 
-    document = read_file(path)
-    text = dict(parsed(declaration_text(), document))
-    types = {
-        name: DeclaredType(declared.compute, declared.accumulator, frozenset(declared.flush))
-        for name, declared in text.items()
-        if isinstance(declared, DeclaredText)
-    }
+    shipped = Path(__file__).parents[1] / "backends" / f"{path}.yaml"
+    document = read_file(shipped if not Path(path).exists() and shipped.is_file() else path)
+    text, types = dict(parsed(declaration_text(), document)), dict[str, DeclaredType]()
+    for name, declared in text.items():
+        if isinstance(declared, DeclaredText):
+            types[name] = DeclaredType(declared.compute, declared.accumulator, frozenset(declared.flush))
+        elif isinstance(declared, DeclaredWholeText):
+            types[name] = DeclaredType(declared.compute)
     return Declaration(types, text["threads"], text["deterministic"], document.digest)
 
 

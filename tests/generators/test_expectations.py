@@ -303,6 +303,13 @@ def test_float64_declared_as_float32_passes_as_declared_alone():
     assert (verdict.outcome, verdict.level) == (Outcome.PASS, "declared")
 
 
+def test_integers_declared_narrower_wrap_around():
+    x = np.array([2**40 + 5, 2**33 - 11, 7], np.int64)
+    assert judge_answer(expected(x, "int64"), [np.int64(0)]).outcome is Outcome.WRONG_VALUE
+    verdict = judge_answer(expected(x, "int64", declared=DeclaredType(compute="int32")), [np.int64(0)])
+    assert (verdict.outcome, verdict.level) == (Outcome.PASS, "declared")
+
+
 def test_the_spread_does_not_hold_for_declared_arithmetic():
     x = np.random.Generator(np.random.Philox(2)).uniform(-1, 1, (2048, 64)).astype(np.float16)
     flushing = DeclaredType(flush=frozenset({"input", "output"}))

@@ -17,6 +17,7 @@ from fakes.sampled import slow
 
 from opconform.cases.elements import (
     Array,
+    Declaration,
     canonical,
     content,
     element_type,
@@ -35,13 +36,18 @@ from opconform.cases.program import (
     sequence,
     tensor,
 )
+from opconform.cases.results import Outcome
 from opconform.cases.runner import (
     Classifies,
     Describes,
     NotInstalled,
     Unsupported,
 )
+from opconform.generators.source import GeneratedCases
 from opconform.runners.backends.openvino import ELEMENT_TYPES, WORDS, OpenVino, OpenVinoEvaluate, OpenVinoOnnx
+from opconform.runners.judging.answers import Answer, Answers
+from opconform.runners.judging.judge import judge
+from opconform.runners.judging.terms import load_declaration
 
 if importlib.util.find_spec("openvino") is None:
     pytest.skip("openvino is not installed", allow_module_level=True)
@@ -109,6 +115,23 @@ def test_an_input_that_is_an_output_as_well_is_fed(program) -> None:
     executable = OpenVinoOnnx().prepare(program)
     for factor in (1, 2):
         assert executable.run([factor * given[0], *given[1:]])[0].tolist() == [factor, 2 * factor, 3 * factor]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "openvino/ReduceMean-1/uint64,int64/1/axes=0/beyond-2^53/beyond-2^53",
+        "openvino/ReduceMean-1/float64,int64/64x3/axes=1/inexact/rounds-once",
+        "openvino/TopK-11/int64,int32,int32/6/axis=0;k=3;mode=max;sort=value/beyond-2^53/beyond-2^53",
+    ],
+)
+def test_wide_types_in_32_bits_are_right_as_declared_alone(case: str) -> None:
+    strict, declared = (
+        GeneratedCases(None, terms).case(case) for terms in (Declaration(), load_declaration("openvino"))
+    )
+    answer = Answer(tuple(OpenVino().prepare(strict.program).run(strict.tensors())))
+    found = [judge(batch, Answers.of([answer]), {})[0] for batch in (strict, declared)]
+    assert [(one.outcome, one.level) for one in found] == [(Outcome.WRONG_VALUE, None), (Outcome.PASS, "declared")]
 
 
 def test_programs_that_run_together_answer_to_the_bit_as_alone() -> None:
