@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,8 @@ _LEAST = 256
 class Sampled:
     """A sample: its formula, the arrays of that with lanes, the answer's outputs on `grids`, one grid for each output.
 
-    `elements`: those of the whole answer. `wrong_shape`: why the answer cannot be sampled; the rest is then empty.
+    `elements`: those of the whole answer. `wrong_shape`: why the answer cannot be sampled, `broken`: a clause that the
+    inputs break; the rest is then empty.
     """
 
     recording: Recording
@@ -30,6 +31,7 @@ class Sampled:
     grids: tuple[tuple[Array, ...], ...]
     elements: int
     wrong_shape: str = ""
+    broken: str = ""
 
 
 def sampled(
@@ -50,8 +52,13 @@ def sampled(
         told = ", ".join(str(list(output.shape)) for output in outputs)
         words = f"got shape {told}, want {', '.join(str(list(shape)) for shape in wanted)}"
         return Sampled(recording, [], (), (), elements, words)
+    conditions = premises(recording, arrays)
+    requirements = [pair for fork in recording.forks for pair in fork.requirements]
+    broken = next((clause for clause, at in requirements if not conditions[at]), "")
+    if broken:
+        return Sampled(recording, [], (), (), elements, broken=broken)
     small, grids = max(
-        (_cut(recording, outputs, most_work, seed, whole=whole) for whole in (True, False)),
+        (_cut(recording, conditions, outputs, most_work, seed, whole=whole) for whole in (True, False)),
         key=lambda pair: sum(math.prod(map(len, grid)) for grid in pair[1]),
     )
     kept = [array[np.newaxis] for array in small.arrays(arrays)]
@@ -59,15 +66,27 @@ def sampled(
     return Sampled(small.recording, kept, parts, grids, elements)
 
 
+def premises(recording: Recording, arrays: Sequence[Array]) -> dict[int, bool]:
+    """Return whether each condition of a silence, and each requirement, holds of all elements, by its index."""
+    masks = recording.premises([array[np.newaxis] for array in arrays], 1)
+    return {at: bool(mask.all()) for at, mask in masks.items()}
+
+
 def _cut(
-    recording: Recording, outputs: Sequence[Array], most_work: int, seed: int, *, whole: bool
+    recording: Recording,
+    conditions: Mapping[int, bool],
+    outputs: Sequence[Array],
+    most_work: int,
+    seed: int,
+    *,
+    whole: bool,
 ) -> tuple[Cut, tuple[tuple[Array, ...], ...]]:
     """Return the largest of a few cuts that need at most `most_work` elements, or the smallest of them."""
     most = most_work
     while True:
         share = max(_LEAST, most // 4 // max(1, len(outputs)))
         grids = tuple(grid_of(output, min(share, output.size), seed, whole=whole) for output in outputs)
-        small = cut(recording, grids)
+        small = cut(recording, grids, conditions)
         if small.weight <= most_work or share == _LEAST:
             return small, grids
         most //= 2

@@ -40,7 +40,9 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=20_000, help="approximate number of cases (default 20000)")
     parser.add_argument("--rounds", type=int, default=3, help="number of measurements of each (default 3)")
     parser.add_argument(
-        "--only", choices=["generation", "first-run", "end-to-end", "memory", "protocol", "start-up"], action="append"
+        "--only",
+        choices=["generation", "first-run", "end-to-end", "memory", "protocol", "start-up", "check"],
+        action="append",
     )
     chosen = parser.parse_args()
     parts: dict[str, Callable[[int, int], None]] = {
@@ -50,6 +52,7 @@ def main() -> None:
         "memory": memory,
         "protocol": protocol,
         "start-up": start_up,
+        "check": check_time,
     }
     for name, part in parts.items():
         if not chosen.only or name in chosen.only:
@@ -217,6 +220,31 @@ def start_up(_cases: int, _rounds: int) -> None:
         count = len(Library().specs())
         loads.append(time.process_time() - started)
     print(f"spec files      {min(loads) / count * 200e3:.0f} ms of processor time for 200")
+
+
+_CHECK = """
+import resource, time
+import numpy as np
+from opconform import check
+x = np.random.default_rng(0).standard_normal(({n}, {n})).astype(np.float32)
+e = np.exp(x - x.max(-1, keepdims=True))
+y = e / e.sum(-1, keepdims=True)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+started = time.perf_counter()
+result = check("onnx/Softmax-13", {{"input": x}}, {{"axis": -1}}, y)
+seconds = time.perf_counter() - started
+more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / x.nbytes
+print(f"check           Softmax of {n} x {n} float32: {{seconds:.2f}} s, {{result.judged:,}} of {{result.elements:,}} "
+      f"elements, memory {{more:.1f}} times the input")
+"""
+
+
+def check_time(_cases: int, _rounds: int) -> None:
+    """Measure `opconform.check` of large tensors in a process of its own, and the import of the package alone."""
+    for extent in (1000, 4000):
+        code = _CHECK.format(n=extent)
+        print(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout, end="")
+    print(f"check           import opconform: {_seconds([sys.executable, '-c', 'import opconform']):.3f} s")
 
 
 def _seconds(command: list[str]) -> float:

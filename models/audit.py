@@ -28,7 +28,7 @@ Status: TypeAlias = Literal["right", "wrong", "not-judged", "not-covered"]
 DEFAULT_WORK = 1 << 20
 TIME_IS_OVER = "the time is over"
 _DETAIL = 2_000  # characters of a node's text
-_LOOPS = frozenset({"Loop", "Scan"})
+_LOOPS = frozenset({"Loop"})
 
 
 class NodeVerdict(msgspec.Struct, frozen=True):
@@ -237,6 +237,8 @@ class _Auditor:
             reason = "too large for the memory"
         except Exception as error:  # a defect of ours in one node only affects that node
             reason = f"failed on our side: {type(error).__name__}: {error}"
+        if reason and node.op_type in ("If", *_LOOPS) and not node.domain:
+            reason = f"{reason} (the nodes of the body that ran are judged by themselves)"
         seconds = round(time.monotonic() - began, 3)
         return JudgedNode(node, _verdict(node, values, checked, reason, seconds), made, answered)
 

@@ -123,7 +123,7 @@ def test_the_switch_of_the_first_release_puts_the_package_first_and_the_address_
     assert not [
         name for name, text in pages.items() if "first release -->" in text or "from the first release on" in text
     ]
-    for name in ("README.md", "start-vendor.md", "start-nightly.md", "start-cpp.md"):
+    for name in ("README.md", "start-vendor.md", "start-kernel-or-model.md", "start-nightly.md", "start-cpp.md"):
         assert re.search(r"pip install .*", pages[name])[0].startswith(
             ("pip install opconform", "pip install 'opconform[")
         )

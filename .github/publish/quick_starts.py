@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("start-vendor.md", "start-nightly.md", "start-cpp.md")
+PAGES = ("start-vendor.md", "start-kernel-or-model.md", "start-nightly.md", "start-cpp.md")
 INSTALL = re.compile(r"^pip install (?:-e )?'?(?:\.|opconform)(\[[\w,-]+\])?'?$", re.MULTILINE)
 ENVIRONMENT = re.compile(r"^(?:python3 -m venv|\. )\s*\.venv\S*$", re.MULTILINE)
 CLONE = re.compile(r"^(?:git clone|cd opconform\b).*$", re.MULTILINE)

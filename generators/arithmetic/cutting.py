@@ -41,10 +41,8 @@ class Cut:
 
     @property
     def weight(self) -> int:
-        """The number of elements of all nodes that outputs need; conditions of silences are about whole inputs."""
-        graph = self.recording.graph
-        live = graph.live([at for fork in self.recording.forks for at in fork.outputs])
-        return sum(math.prod(graph.nodes[at].shape) for at in live)
+        """The number of elements in all nodes together."""
+        return self.recording.weight
 
     def arrays(self, arrays: Sequence[Array]) -> list[Array]:
         """Return the kept elements of the whole formula's arrays; neither has lanes."""
@@ -59,15 +57,18 @@ def taken(array: Array, grid: Sequence[Array | None]) -> Array:
     return array
 
 
-def cut(recording: Recording, grids: Sequence[Grid]) -> Cut:
-    """Return a formula with each output on its grid; every reading has outputs of the same shapes."""
+def cut(recording: Recording, grids: Sequence[Grid], conditions: Mapping[int, bool]) -> Cut:
+    """Return a formula with each output on its grid; every reading has outputs of the same shapes.
+
+    `conditions`: whether each condition of a silence holds, by its index, as `Recording.premises` finds it of all
+    elements. Requirements are left out: they are about all elements, and checked before.
+    """
     cutter = _Cutter(recording.graph)
     forks = []
     for fork in recording.forks:
         outputs = tuple(cutter.cut(at, grid).at for at, grid in zip(fork.outputs, grids, strict=False))
-        requirements = tuple((clause, cutter.uncut(at).at) for clause, at in fork.requirements)
-        conditions = tuple((silence, cutter.uncut(at).at) for silence, at in fork.conditions)
-        forks.append(replace(fork, outputs=outputs, requirements=requirements, conditions=conditions))
+        known = tuple((silence, cutter.truth(holds=conditions[at]).at) for silence, at in fork.conditions)
+        forks.append(replace(fork, outputs=outputs, requirements=(), conditions=known))
     made = Recording(cutter.graph, tuple(forks), recording.types)
     return Cut(made, tuple(cutter.ports))
 
@@ -81,9 +82,9 @@ class _Cutter:
         self._old = old
         self._made: dict[tuple[object, ...], Value] = {}
 
-    def uncut(self, at: int) -> Value:
-        """Return all of a node's results."""
-        return self.cut(at, (None,) * len(self._old.nodes[at].shape))
+    def truth(self, *, holds: bool) -> Value:
+        """Return a truth value."""
+        return self.graph.literal(np.array(holds), "bool")
 
     def cut(self, at: int, grid: Grid) -> Value:
         """Return a node's results on a grid."""

@@ -1,5 +1,6 @@
 """`opconform audit-model` names the first wrong node of a model, and blames a right backend for nothing."""
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -220,3 +221,13 @@ def test_a_quantized_model_is_audited(folder) -> None:
     saved(text)
     code, output = audited("model.onnx", "--on", "onnxruntime")
     assert (code, "4 right, 0 wrong" in output) == (0, True), output
+
+
+@pytest.mark.slow
+def test_a_real_model_is_right_on_onnxruntime(folder) -> None:
+    found = importlib.util.find_spec("magika")
+    if found is None or found.origin is None:
+        pytest.skip("magika, a package with a model of 95 nodes, is not installed")
+    (path,) = Path(found.origin).parent.glob("models/standard_v3_3/model.onnx")
+    code, output = audited(str(path), "--on", "onnxruntime")
+    assert (code, " 0 wrong, 0 not judged, 0 without a spec file" in output) == (0, True), output
