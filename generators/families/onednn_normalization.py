@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
+from ...cases.elements import Array
 from ..arithmetic.tape import Call, Value
+from ..fills import Drawing
 from . import Shaping
 from .onednn import as_told, channels_second, pooled_sources
 from .pointwise import meet
@@ -105,3 +109,66 @@ def batch_norm_training(
 def sources(shaping: Shaping) -> tuple[int, ...]:
     """[N, S..., C], or [N, C, S...] for NCX."""
     return pooled_sources(shaping)
+
+
+def layer_norm_backward(
+    c: Call,
+    src: Value,
+    diff_dst: Value,
+    mean: Value,
+    variance: Value,
+    gamma: Value | None = None,
+    beta: Value | None = None,
+) -> tuple[Value, Value, Value]:
+    """The gradients of src, gamma and beta.
+
+    With n the normalized src and g the gradient times gamma: (g - mean(g) - n mean(g n)) / sqrt(variance + epsilon),
+    and the sums of the gradient times n, and of the gradient.
+
+    mean, variance: those of src, with its dimensions before begin_norm_axis; gamma, beta: [C], the last dimension.
+    Source: oneDNN Graph LayerNorm and LayerNormBackward.
+    """
+    axis = c.attr("begin_norm_axis")
+    c.require("axis-range", -src.rank <= axis < src.rank)
+    c.require("same-shape", src.shape == diff_dst.shape)
+    axes = range(axis % src.rank, src.rank)
+    kept = src.shape[: axes[0]]
+    c.require("statistics", mean.shape == variance.shape == kept)
+    c.require("affine", not c.attr("use_affine") or (gamma is not None and beta is not None))
+    c.require("affine-outputs", not c.attr("use_affine") or (c.wants("diff_gamma") and c.wants("diff_beta")))
+    c.require("per-channel", all(one.shape == src.shape[-1:] for one in (gamma, beta) if one is not None))
+    shape = (*kept, *(1 for _ in axes))
+    x, g, mu, spread = (one.cast("float32") for one in (src, diff_dst, mean, variance))
+    inverse = 1.0 / (spread.reshape(*shape) + c.float32("epsilon")).sqrt()
+    normal = (x - mu.reshape(*shape)) * inverse
+    scaled = g if gamma is None else g * gamma.cast("float32")
+    of_src = (scaled - scaled.mean(axes) - normal * (scaled * normal).mean(axes)) * inverse
+    outer = range(src.rank - 1)
+    return of_src, (g * normal).sum(outer, keep=False), g.sum(outer, keep=False)
+
+
+def statistics(shaping: Shaping) -> tuple[int, ...]:
+    """The dimensions of src before begin_norm_axis."""
+    whole, axis = shaping.symbols["d"], shaping.attr("begin_norm_axis")
+    assert isinstance(whole, tuple)
+    assert isinstance(axis, int)
+    return whole[: axis % len(whole)]
+
+
+def means(drawing: Drawing) -> Array:
+    """The means of src from begin_norm_axis on, as LayerNorm has them."""
+    x, axes = _lines_of_src(drawing)
+    return np.asarray(x.mean(axes).reshape(len(x), -1))
+
+
+def variances(drawing: Drawing) -> Array:
+    """The variances of src from begin_norm_axis on, as LayerNorm has them."""
+    x, axes = _lines_of_src(drawing)
+    return np.asarray(x.var(axes).reshape(len(x), -1))
+
+
+def _lines_of_src(drawing: Drawing) -> tuple[Array, tuple[int, ...]]:
+    x = np.asarray(drawing.values["src"], np.float64)
+    axis = int(drawing.attributes.get("begin_norm_axis", -1))
+    rank = x.ndim - 1
+    return x, tuple(range(axis % rank + 1, rank + 1))

@@ -1,0 +1,106 @@
+"""oneDNN Graph's backward operations against differences of the forward functions, and on the edges of their pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from recorded import readings, values
+
+F = np.float32
+DRAW = np.random.default_rng(5)
+Function = Callable[[Any], Any]
+
+FORWARD: list[tuple[str, Function, dict[str, Any]]] = [
+    ("Abs", np.abs, {}),
+    ("Clamp", lambda x: np.clip(x, -1.0, 2.0), {"min": -1.0, "max": 2.0, "use_dst": False}),
+    ("Elu", lambda x: np.where(x > 0, x, 0.75 * np.expm1(x)), {"alpha": 0.75, "use_dst": False}),
+    ("HardSigmoid", lambda x: np.clip(0.25 * x + 0.5, 0, 1), {"alpha": 0.25, "beta": 0.5}),
+    ("HardSwish", lambda x: x * np.clip(x + 3, 0, 6) / 6, {}),
+    ("Mish", lambda x: x * np.tanh(np.log1p(np.exp(x))), {}),
+    ("SoftPlus", lambda x: np.log1p(np.exp(2.0 * x)) / 2.0, {"beta": 2.0}),
+    ("Sqrt", np.sqrt, {"use_dst": False}),
+    ("Tanh", np.tanh, {"use_dst": False}),
+]
+
+
+@pytest.mark.parametrize(("operator", "function", "attributes"), FORWARD, ids=[name for name, _, _ in FORWARD])
+def test_the_gradient_is_the_limit_of_differences(
+    operator: str, function: Function, attributes: dict[str, Any]
+) -> None:
+    x = np.linspace(0.11, 4.4, 23) if operator == "Sqrt" else np.linspace(-4.4, 4.5, 31)
+    g, step = DRAW.normal(size=x.shape).astype(F), 1e-6
+    given = {"src": x.astype(F), "diff_dst": g}
+    wide = given["src"].astype(np.float64)
+    (y,) = values(f"onednn/{operator}Backward", given, {"diff_src": "float32"}, **attributes)
+    want = g * (function(wide + step) - function(wide - step)) / (2 * step)
+    np.testing.assert_allclose(y, want, rtol=2e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("operator", "function", "attributes"),
+    [
+        ("Elu", FORWARD[2][1], {"alpha": 0.75}),
+        ("Sqrt", np.sqrt, {}),
+        ("Tanh", np.tanh, {}),
+        ("Clamp", FORWARD[1][1], {"min": -1.0, "max": 2.0}),
+    ],
+)
+def test_the_gradient_from_the_result_is_that_from_the_operand(
+    operator: str, function: Function, attributes: dict[str, Any]
+) -> None:
+    x = np.linspace(0.11, 1.9, 20) if operator in ("Sqrt", "Clamp") else np.linspace(-1.45, 1.55, 21)
+    g = DRAW.normal(size=x.shape).astype(F)
+    found = [
+        values(
+            f"onednn/{operator}Backward",
+            {"src": src.astype(F), "diff_dst": g},
+            {"diff_src": "float32"},
+            use_dst=use_dst,
+            **attributes,
+        )[0]
+        for src, use_dst in ((x, False), (function(x), True))
+    ]
+    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-6)
+
+
+def test_the_page_of_abs_says_zero_whatever_the_gradient_is() -> None:
+    given = {"src": F([0.0, -0.0, -1.0]), "diff_dst": F([np.inf, np.nan, 2.0])}
+    (y,) = values("onednn/AbsBackward", given, {"diff_src": "float32"})
+    np.testing.assert_array_equal(y, F([0, 0, -2]))
+
+
+def test_hard_sigmoid_s_ends_are_outside() -> None:
+    given = {"src": F([-1.0, 1.0, 0.5]), "diff_dst": F([3.0, 3.0, 3.0])}
+    (y,) = values("onednn/HardSigmoidBackward", given, {"diff_src": "float32"}, alpha=0.5, beta=0.5)
+    np.testing.assert_array_equal(y, F([0, 0, 1.5]))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_the_gradient_of_log_softmax_is_taken_from_its_result(axis: int) -> None:
+    x, g = DRAW.normal(size=(3, 5)), DRAW.normal(size=(3, 5)).astype(F)
+    y = x - np.log(np.exp(x).sum(axis, keepdims=True))
+    given = {"diff_dst": g, "dst": y.astype(F)}
+    (found,) = values("onednn/LogSoftmaxBackward", given, {"diff_src": "float32"}, axis=axis)
+    np.testing.assert_allclose(found, g - np.exp(y) * g.sum(axis, keepdims=True), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("data_format", "axes"), [("NCX", (0, 2)), ("NXC", (0, 1))])
+def test_the_gradient_of_a_bias_is_summed_over_all_but_channels(data_format: str, axes: tuple[int, ...]) -> None:
+    g = DRAW.integers(-4, 4, (2, 3, 3)).astype(F)
+    (y,) = values("onednn/BiasAddBackward", {"diff_dst": g}, {"diff_bias": "float32"}, data_format=data_format)
+    np.testing.assert_array_equal(y, g.sum(axes))
+
+
+def test_the_gradients_of_prelu_are_those_of_operand_and_slope() -> None:
+    x, g = DRAW.integers(1, 9, (2, 3, 4)) * DRAW.choice([-1.0, 1.0], (2, 3, 4)), DRAW.integers(-4, 4, (2, 3, 4))
+    slope = F([0.5, -2.0, 3.0])
+    given = {"src": x.astype(F), "slope": slope, "diff_dst": g.astype(F)}
+    outputs = {"diff_src": "float32", "diff_slope": "float32"}
+    of_src, of_slope = values("onednn/PReLUBackward", given, outputs, data_format="NCX")
+    np.testing.assert_array_equal(of_src, np.where(x > 0, g, slope[:, None] * g))
+    np.testing.assert_array_equal(of_slope, np.where(x < 0, g * x, 0).sum((0, 2)))
+    short = given | {"slope": F([1.0, 2.0])}
+    assert readings("onednn/PReLUBackward", short, outputs, data_format="NCX") == "slope-shape"
