@@ -209,5 +209,5 @@ def test_a_program_of_the_process_protocol_can_be_of_any_kind(run, tmp_path: Pat
     file = tmp_path / "tool.py"
     file.write_text(PROCESS)
     ran = run(f"cmd:{sys.executable} {file} {kind}", "--select", "onnx/Relu-6/float32/scalar/*")
-    assert {result["outcome"] for result in ran.lines} == {"pass"}, ran.output
-    assert ran.lines
+    outcomes = {result["outcome"] for result in ran.lines}
+    assert outcomes == ({"pass", "accepted-invalid"} if kind == "check" else {"pass"}), ran.output
