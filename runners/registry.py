@@ -171,6 +171,20 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
     "openvino-evaluate": _BuiltIn(
         "openvino:OpenVinoEvaluate", ("openvino",), "OpenVINO's own kernels, without a plugin", "openvino"
     ),
+    "openvino-infer": _BuiltIn(
+        "openvino_inference:OpenVinoInfer",
+        ("openvino",),
+        "the types and shapes that OpenVINO's operations infer",
+        "openvino",
+        kind="infer",
+    ),
+    "openvino-onnx-infer": _BuiltIn(
+        "openvino_inference:OpenVinoOnnxInfer",
+        ("onnx",),
+        "the types and shapes after OpenVINO's ONNX front end",
+        "openvino",
+        kind="infer",
+    ),
     "openvino-onnx": _BuiltIn(
         "openvino:OpenVinoOnnx", ("onnx",), "OpenVINO's ONNX front end and CPU plugin", "openvino"
     ),

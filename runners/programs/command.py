@@ -27,7 +27,7 @@ from ...cases.elements import Array, content, element_types, from_content, type_
 from ...cases.errors import OpconformError
 from ...cases.onnx_model import onnx_bytes
 from ...cases.program import Program, element_names, nested_all, parse_type
-from ...cases.runner import Claim, ClaimLimits, Claims, Executable, Reason, Unsupported
+from ...cases.runner import BackendKind, Claim, ClaimLimits, Claims, Executable, Reason, Unsupported
 from ..pool.process import exit_words
 from ..pool.wire import CHANNEL_LOST, ProcessLost
 
@@ -82,7 +82,7 @@ class Hello(_Message, frozen=True, tag="hello"):
     """What a program says about itself.
 
     `operators` is what it claims to support, by `onnx/ReduceMean` and so on, None if it does not say; `limits` apply to
-    all claims. `files`: it reads and writes contents in files.
+    all claims. `files`: it reads and writes contents in files. `kind`: what it does with programs.
     """
 
     protocol: int
@@ -93,6 +93,7 @@ class Hello(_Message, frozen=True, tag="hello"):
     facts: Mapping[str, str] = {}
     limits: ClaimLimits = ClaimLimits()
     files: bool = False
+    kind: BackendKind = "run"
 
 
 class Prepared(_Message, frozen=True, tag="prepared"):
@@ -444,6 +445,7 @@ class Command:
             raise OpconformError(f"{backend}: cannot be started: {error}; {shown}") from error
         self.own_name = self._hello.name
         self.standards: tuple[str, ...] = self._hello.standards
+        self.kind: BackendKind = self._hello.kind
         self._files = SharedFiles() if self._hello.files else None
         self._drop: list[int] = []
 

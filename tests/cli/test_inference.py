@@ -179,3 +179,35 @@ def test_a_script_shows_a_conversion(tmp_path: Path) -> None:
     file.write_text(shown.output)
     done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=False)
     assert (done.returncode, "not admitted" in done.stderr) == (1, True), done.stderr
+
+
+PROCESS = """
+import base64, json, sys
+KIND = sys.argv[1]
+for line in sys.stdin:
+    asked = json.loads(line)
+    told = {"id": asked["id"]}
+    if asked["ask"] == "hello":
+        told |= {"answer": "hello", "protocol": 1, "name": "tool", "version": "1", "standards": ["onnx"], "kind": KIND}
+    elif asked["ask"] == "prepare":
+        program, model = asked["program"], base64.b64decode(asked["model"])
+        told["answer"] = "prepared"
+    else:
+        texts = [o["type"] + "[" + ",".join("?" * o["rank"]) + "]" for o in program["outputs"]]
+        outputs = {
+            "infer": [{"type": "string", "shape": [], "content": [text]} for text in texts],
+            "check": [],
+            "convert": [{"type": "uint8", "shape": [len(model)], "content": base64.b64encode(model).decode()}],
+        }
+        told |= {"answer": "outputs", "outputs": outputs[KIND]}
+    print(json.dumps(told), flush=True)
+"""
+
+
+@pytest.mark.parametrize("kind", ["infer", "check", "convert"])
+def test_a_program_of_the_process_protocol_can_be_of_any_kind(run, tmp_path: Path, kind: str) -> None:
+    file = tmp_path / "tool.py"
+    file.write_text(PROCESS)
+    ran = run(f"cmd:{sys.executable} {file} {kind}", "--select", "onnx/Relu-6/float32/scalar/*")
+    outcomes = {result["outcome"] for result in ran.lines}
+    assert outcomes == ({"pass", "accepted-invalid"} if kind == "check" else {"pass"}), ran.output

@@ -45,6 +45,7 @@ from opconform.cases.runner import (
 )
 from opconform.generators.source import GeneratedCases
 from opconform.runners.backends.openvino import ELEMENT_TYPES, WORDS, OpenVino, OpenVinoEvaluate, OpenVinoOnnx
+from opconform.runners.backends.openvino_inference import OpenVinoInfer, OpenVinoOnnxInfer
 from opconform.runners.judging.answers import Answer, Answers
 from opconform.runners.judging.judge import judge
 from opconform.runners.judging.terms import load_declaration
@@ -521,3 +522,28 @@ def test_a_library_that_is_too_old_says_so(monkeypatch, version: str | None) -> 
     monkeypatch.setitem(sys.modules, "openvino", old)
     with pytest.raises(NotInstalled, match=r"^openvino .*2023.* is too old, 2024.0 is the oldest: pip install"):
         OpenVinoOnnx()
+
+
+# Inference
+
+
+def texts(runner: OpenVinoInfer, program: Program) -> list[str]:
+    return list(runner.prepare(program).run([]))
+
+
+def test_shapes_are_inferred_with_the_names_of_symbolic_dimensions() -> None:
+    program = native("ReduceMean", 1, feed("data", "float32", "N", 2), constant("axes", AXIS_1), keep_dims=True)
+    assert texts(OpenVinoInfer(), program) == ["float32[N,1]"]
+
+
+def test_shapes_that_data_decide_are_unknown_or_ranges() -> None:
+    program = native("ReduceMean", 1, feed("data", "float32", 3, 2), feed("axes", "int64", 1), keep_dims=True)
+    (text,) = texts(OpenVinoInfer(), program)
+    assert text in ("float32[?,?]", "float32[1..3,1..2]", "float32")
+
+
+def test_imported_models_are_inferred_too() -> None:
+    program = onnx_program(
+        "Reshape", 13, [feed("x", "float32", "N", 3), constant("shape", np.array([0, 3, 1]))], rank=3
+    )
+    assert texts(OpenVinoOnnxInfer(), program) == ["float32[N,3,1]"]
