@@ -1,4 +1,4 @@
-"""OpenVINO's operations of one tensor: what pages say beyond ONNX's formulas, by their examples and arithmetic."""
+"""OpenVINO's operations of one tensor: what their pages say beyond ONNX's formulas, by examples and arithmetic."""
 
 from __future__ import annotations
 
