@@ -66,22 +66,18 @@ def group_convolution(c: Call, formula: Formula, data: Value, filters: Value) ->
     return convolution(c, functools.partial(formula, group=groups), data, merged)
 
 
-def convolution_backprop(
-    c: Call, formula: Formula, data: Value, filters: Value, output_shape: Value | None = None
-) -> Value:
+def convolution_backprop(c: Call, formula: Formula, data: Value, filters: Value, _: Value | None = None) -> Value:
     """The transposed convolution: copies of filters, strides apart, each times an element of data.
 
-    data: [N, C, spatial...]; filters: [C, M, kernel...]; output_shape: the spatial shape of the result, if it is given;
-    result: [N, M, spatial...]. Source: OpenVINO ConvolutionBackpropData-1.
+    data: [N, C, spatial...]; filters: [C, M, kernel...]; result: [N, M, spatial...]; output_shape may give its spatial
+    shape. Source: OpenVINO ConvolutionBackpropData-1.
     """
     c.require("rank", data.rank in WINDOWED and filters.rank == data.rank)
     c.require("channels", data.shape[1] == filters.shape[0])
     return _backward(c, formula, data, filters, 1)
 
 
-def group_convolution_backprop(
-    c: Call, formula: Formula, data: Value, filters: Value, output_shape: Value | None = None
-) -> Value:
+def group_convolution_backprop(c: Call, formula: Formula, data: Value, filters: Value, _: Value | None = None) -> Value:
     """The transposed convolution of each group of channels with its own filters.
 
     data: [N, G C, spatial...]; filters: [G, C, M, kernel...]; result: [N, G M, spatial...]. Source: OpenVINO

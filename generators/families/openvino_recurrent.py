@@ -11,8 +11,8 @@ from ..arithmetic.binding import Formula
 from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
 
-_IOFC = (1, 3, 0, 2)
-"""The places of ONNX's gates i, o, f and c among OpenVINO's f, i, c and o."""
+_FORMATS = ("fico", "icof", "ifco", "ifoc", "iofc")
+"""The orders of gates that LSTMCell-1 may have; other operations have the first."""
 
 
 def rnn_cell(c: Call, formula: Formula, x: Value, h: Value, w: Value, r: Value, b: Value) -> Value:
@@ -30,14 +30,16 @@ def rnn_cell(c: Call, formula: Formula, x: Value, h: Value, w: Value, r: Value, 
 def lstm_cell(
     c: Call, formula: Formula, x: Value, h: Value, s: Value, w: Value, r: Value, b: Value | None = None
 ) -> tuple[Value, Value]:
-    """One step of long short-term memory, with gates in the order f i c o: the next state and the next cell.
+    """One step of long short-term memory, with gates in the order f i c o, or in weights_format's: (state, cell).
 
-    x: [N, I]; h, s and the results: [N, H]; w: [4 H, I], r: [4 H, H], b: [4 H]. Source: OpenVINO LSTMCell-1.
+    x: [N, I]; h, s and the results: [N, H]; w: [4 H, I], r: [4 H, H], b: [4 H]. Source: OpenVINO LSTMCell-1
+    and 4.
     """
     _require_cell(c, 4, x, (h, s), w, r, b)
-    names = _activations(c, 3, 1)
-    w, r = _gates(_whole(w), _IOFC), _gates(_whole(r), _IOFC)
-    biases = None if b is None else _biases(c, _gates(_whole(b), _IOFC))
+    names, order = _activations(c, 3, 1), c.attr("weights_format") if c.given("weights_format") else _FORMATS[0]
+    c.require_if_stated("weights-format-known", order in _FORMATS)
+    w, r = (_gates(_whole(v), order) for v in (w, r))
+    biases = None if b is None else _biases(c, _gates(_whole(b), order))
     _, last, cell = formula(_whole(x), w, r, biases, None, _whole(h), _whole(s), activations=names)
     return last.reshape(*h.shape), cell.reshape(*s.shape)
 
@@ -83,7 +85,7 @@ def lstm_sequence(
     """
     directions = _require_sequence(c, 4, x, (h, s), lengths, w, r, b)
     names = _activations(c, 3, directions)
-    w, r, b = (_gates(v, _IOFC) for v in (w, r, b))
+    w, r, b = (_gates(v, _FORMATS[0]) for v in (w, r, b))
     y, last, cell = formula(x, w, r, _biases(c, b), lengths, h, s, activations=names)
     return y.transpose(0, 2, 1, 3), last, cell
 
@@ -139,10 +141,11 @@ def _whole(v: Value) -> Value:
     return v.reshape(1, *v.shape)
 
 
-def _gates(v: Value, order: Sequence[int]) -> Value:
-    """The blocks of gates along axis 1, in this order."""
+def _gates(v: Value, order: str) -> Value:
+    """The blocks of gates along axis 1, which have this order, in ONNX's order i o f c."""
     size = v.shape[1] // len(order)
-    return v.take(np.concatenate([np.arange(gate * size, (gate + 1) * size) for gate in order]), 1)
+    starts = (order.index(gate) * size for gate in "iofc")
+    return v.take(np.concatenate([np.arange(start, start + size) for start in starts]), 1)
 
 
 def _biases(c: Call, b: Value) -> Value:
