@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from ..arithmetic.binding import Formula
+from ..arithmetic.gradients import gradients
 from ..arithmetic.tape import Call, Value
 from . import Shaping
 from .pointwise import meet
@@ -121,15 +124,43 @@ def avg_pool(c: Call, formula: Formula, src: Value) -> Value:
     return as_told(c, y)
 
 
+def max_pool_backward(c: Call, formula: Formula, src: Value, diff_dst: Value) -> Value:
+    """The gradient of MaxPool: each element of diff_dst goes to the largest element of its window, one of several.
+
+    src: as in MaxPool; diff_dst: the shape of its result; diff_src: that of src. Source: oneDNN Graph MaxPoolBackward.
+    """
+    y, _ = formula(channels_second(c, src), **framing(c), dilations=c.ints("dilations"))
+    y = as_told(c, y)
+    c.require("windows", y.shape == diff_dst.shape)
+    return gradients(c, y, diff_dst, [src])[0]
+
+
+def avg_pool_backward(c: Call, formula: Formula, diff_dst: Value, src_shape: Value | None = None) -> Value:
+    """The gradient of AvgPool: each element of diff_dst is shared out among its window, as the mean is put together.
+
+    diff_dst: the shape of AvgPool's result; src_shape, also as an attribute: the shape of diff_src. Source: oneDNN
+    Graph AvgPoolBackward.
+    """
+    c.require("shape-given", src_shape is not None or c.sets("src_shape"))
+    shape = c.ints("src_shape") or ()
+    c.require("shape-rank", len(shape) == diff_dst.rank)
+    src = c.constant(np.zeros(shape), diff_dst.type)
+    counted = {"count_include_pad": int(not c.attr("exclude_pad"))}
+    y = as_told(c, formula(channels_second(c, src), **framing(c), **counted))
+    c.require("windows", y.shape == diff_dst.shape)
+    return gradients(c, y, diff_dst, [src])[0]
+
+
 def framing(c: Call) -> dict[str, Any]:
     """ONNX's attributes for auto_pad, pads_begin, pads_end and rounding_type, of pooling."""
     way = _PADDING.get(str(c.attr("auto_pad")).lower())
     c.require("auto-pad", way is not None)
-    c.require("rounding-known", c.attr("rounding_type") in ("floor", "ceil"))
+    rounding = c.attr("rounding_type", "floor")
+    c.require_if_stated("rounding-known", rounding in ("floor", "ceil"))
     begin, end = c.ints("pads_begin") or (), c.ints("pads_end") or ()
     c.require("per-axis", len(begin) == len(end))
     pads = (*begin, *end) if way == "NOTSET" else None
-    return {"auto_pad": way, "pads": pads, "ceil_mode": int(c.attr("rounding_type") == "ceil")}
+    return {"auto_pad": way, "pads": pads, "ceil_mode": int(rounding == "ceil")}
 
 
 def batch_norm_inference(
@@ -193,3 +224,24 @@ def pooled_sources(shaping: Shaping) -> tuple[int, ...]:
     n, channels, spatial = shaping.extent("N"), shaping.extent("C"), shaping.symbols["S"]
     assert isinstance(spatial, tuple)
     return (n, channels, *spatial) if shaping.attr("data_format") == "NCX" else (n, *spatial, channels)
+
+
+def pooled(shaping: Shaping) -> tuple[int, ...]:
+    """The shape of a pooled tensor, without auto_pad."""
+    n, channels, spatial = shaping.extent("N"), shaping.extent("C"), shaping.symbols["S"]
+    assert isinstance(spatial, tuple)
+    names = ("kernel", "strides", "pads_begin", "pads_end", "dilations")
+    kernel, strides, begin, end, apart = (_numbers(shaping.levels.get(name), len(spatial)) for name in names)
+    windows = []
+    for extent, size, step, before, after, distance in zip(spatial, kernel, strides, begin, end, apart, strict=True):
+        windows.append((extent + before + after - (size - 1) * distance - 1) // step + 1)
+    return (n, channels, *windows) if shaping.attr("data_format") == "NCX" else (n, *windows, channels)
+
+
+def _numbers(level: object, count: int) -> tuple[int, ...]:
+    """Numbers of a level: as they are, or one number for each axis, `2 x r-2`; without a level, ones."""
+    if not isinstance(level, tuple):
+        return (1,) * count
+    return tuple(
+        int(number) for one in level for number in ([one] if isinstance(one, int) else [str(one).split()[0]] * count)
+    )
