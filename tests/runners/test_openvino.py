@@ -26,6 +26,7 @@ from opconform.cases.elements import (
 )
 from opconform.cases.errors import ProgramError
 from opconform.cases.program import (
+    UNRANKED,
     Attribute,
     Body,
     Input,
@@ -283,6 +284,17 @@ def test_one_program_with_symbolic_dimensions_runs_on_many_shapes(runner) -> Non
     for shape in ((1, 1), (5, 2), (2, 7), (2, 7)):
         (y,) = executable.run([np.ones(shape, element_type("bfloat16").dtype)])
         assert y.tolist() == [1.0] * shape[1]
+
+
+def test_a_program_without_ranks_runs_on_many_or_is_unsupported() -> None:
+    program = native("Softmax", 8, Input("x", "float32", UNRANKED), axis=-1)
+    executable = OpenVinoEvaluate().prepare(program)
+    for shape in ((2,), (3, 2), (2, 1, 2)):
+        assert executable.run([np.zeros(shape, np.float32)])[0].tolist() == np.full(shape, 0.5).tolist()
+    unsupported = native("Reshape", 1, Input("x", "float32", UNRANKED), constant("to", AXIS_1), special_zero=False)
+    with pytest.raises(Unsupported, match="dynamic rank") as refusal:
+        OpenVino().prepare(unsupported)
+    assert refusal.value.reason == "dynamic"
 
 
 def test_answers_stay_when_the_program_runs_again(runner) -> None:
