@@ -383,8 +383,8 @@ class Input:
     """An input of a program.
 
     `dims` holds numbers, and names of symbolic dimensions, or is UNRANKED. A constant (an ONNX initializer) has its
-    content in `constant`, in the form of `elements.content`, and only numbers in `dims`. If `type` is not a tensor type,
-    such as `seq(float32)`, the input has a `structure` and no dims.
+    content in `constant`, in the form of `elements.content`, and only numbers in `dims`. If `type` is not a tensor
+    type, such as `seq(float32)`, the input has a `structure` and no dims.
     """
 
     name: str
