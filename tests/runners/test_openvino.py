@@ -37,7 +37,7 @@ from opconform.cases.program import (
     sequence,
     tensor,
 )
-from opconform.cases.results import Outcome
+from opconform.cases.results import Outcome, Result
 from opconform.cases.runner import (
     Classifies,
     Describes,
@@ -45,6 +45,7 @@ from opconform.cases.runner import (
     Unsupported,
 )
 from opconform.generators.source import GeneratedCases
+from opconform.reports.arithmetic import ArithmeticTables
 from opconform.runners.backends.openvino import ELEMENT_TYPES, WORDS, OpenVino, OpenVinoEvaluate, OpenVinoOnnx
 from opconform.runners.judging.answers import Answer, Answers
 from opconform.runners.judging.judge import judge
@@ -133,6 +134,14 @@ def test_wide_types_in_32_bits_are_right_as_declared_alone(case: str) -> None:
     answer = Answer(tuple(OpenVino().prepare(strict.program).run(strict.tensors())))
     found = [judge(batch, Answers.of([answer]), {})[0] for batch in (strict, declared)]
     assert [(one.outcome, one.level) for one in found] == [(Outcome.WRONG_VALUE, None), (Outcome.PASS, "declared")]
+
+
+def test_an_answer_that_only_the_declaration_explains_supports_it() -> None:
+    case = "openvino/TopK-11/int64,int32,int32/6/axis=0;k=3;mode=max;sort=value/beyond-2^53/beyond-2^53"
+    tables = ArithmeticTables(load_declaration("openvino"))
+    tables.add(Result(case, "openvino", Outcome.PASS, level="declared"), None)
+    found = {(e.type, e.bearing, e.case) for e in tables.evidence("openvino") if e.type.endswith("int64")}
+    assert found == {("int64", "supported", case), ("uint64", "not shown", None)}
 
 
 def test_programs_that_run_together_answer_to_the_bit_as_alone() -> None:
