@@ -30,6 +30,9 @@ from .elements import (
 Dims: TypeAlias = tuple[int | str, ...]
 StructureKind: TypeAlias = Literal["tensor", "sequence", "optional", "map", "sparse"]
 
+UNRANKED: Dims = ("...",)
+"""The dims of an input whose rank a program does not declare."""
+
 _WORDS: dict[str, StructureKind] = {"seq": "sequence", "optional": "optional", "map": "map", "sparse": "sparse"}
 _EXPRESSION = re.compile(r"(seq|optional|map|sparse)\((.+)\)")
 _KEYS = ("string", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -379,9 +382,9 @@ class Attribute:
 class Input:
     """An input of a program.
 
-    `dims` holds numbers, and names of symbolic dimensions. A constant (an ONNX initializer) has its content in
-    `constant`, in the form of `elements.content`, and only numbers in `dims`. If `type` is not a tensor type, such as
-    `seq(float32)`, the input has a `structure` and no dims.
+    `dims` holds numbers, and names of symbolic dimensions, or is UNRANKED. A constant (an ONNX initializer) has its
+    content in `constant`, in the form of `elements.content`, and only numbers in `dims`. If `type` is not a tensor
+    type, such as `seq(float32)`, the input has a `structure` and no dims.
     """
 
     name: str

@@ -109,7 +109,7 @@ def supported(results: Iterable[Result]) -> Iterator[Support]:
         except CaseIdError:
             continue
         asked = case.setting("opset") or ""
-        dynamic, opset = case.setting("dims") == "symbolic", int(asked) if asked.isdecimal() else 0
+        dynamic, opset = case.setting("dims") in ("symbolic", "unranked"), int(asked) if asked.isdecimal() else 0
         key = (*_operator(case), tuple(sorted(set(case.types))), dynamic, opset)
         refused = result.outcome is Outcome.UNSUPPORTED
         counts.setdefault(key, Counter())[refused] += 1

@@ -19,6 +19,7 @@ from ..cases.errors import CaseIdError, OpconformError
 from ..cases.ids import Part
 from ..cases.program import (
     NO_VERSION,
+    UNRANKED,
     Attribute,
     AttributeKind,
     AttributeValue,
@@ -105,12 +106,13 @@ class Argument:
         """The shapes of its tensors."""
         return tuple(tuple(int(d) for d in leaf.dims or ()) for leaf in self.leaves)
 
-    def input(self, symbolic: bool, constant: bytes | None) -> Input:
-        """Return the program's input."""
+    def input(self, dims: object, constant: bytes | None) -> Input:
+        """Return the program's input; `dims` is the setting of that name."""
         if isinstance(self.part, Structure):
             return Input(self.name, self.type, (), constant, self.part)
-        if symbolic and self.how != "written" and constant is None:
-            return Input(self.name, self.type, tuple(f"{self.name}_{i}" for i in range(len(self.part))))
+        if dims != "static" and self.how != "written" and constant is None:
+            symbols = tuple(f"{self.name}_{i}" for i in range(len(self.part)))
+            return Input(self.name, self.type, UNRANKED if dims == "unranked" else symbols)
         return Input(self.name, self.type, self.part, constant)
 
 
@@ -197,7 +199,7 @@ def _ranked(row: Row, port: Port, size: int) -> tuple[int, ...]:
 
 def inputs_of(row: Row, given: Given, fixed: Mapping[str, Arrays]) -> tuple[Input | None, ...]:
     """Return a program's inputs in the signature's order; `fixed` has the elements of constants, by argument."""
-    symbolic, inputs, last = row.get("dims") == "symbolic", list[Input | None](), 0
+    dims, inputs, last = row.get("dims") or "static", list[Input | None](), 0
     for name, several in given.items():
         if several is None:
             inputs.append(None)
@@ -205,7 +207,7 @@ def inputs_of(row: Row, given: Given, fixed: Mapping[str, Arrays]) -> tuple[Inpu
             continue
         for argument in several:
             held = b"".join(map(content, fixed[argument.name])) if argument.constant else None
-            inputs.append(argument.input(symbolic, held))
+            inputs.append(argument.input(dims, held))
             last = len(inputs)
     return tuple(inputs[:last])
 

@@ -13,7 +13,7 @@ from ..cases.ids import CaseId, Part, Shape, part_size, print_shape
 from ..cases.program import Structure, parse_type, tensor
 from ..specs.expressions import number, numbers
 from ..specs.expressions import recipe as read_recipe
-from ..specs.model import Clause, Condition, Edge, Operand, Port, Recipe, Spec, Value, VersionSpec, Word
+from ..specs.model import DIMS, Clause, Condition, Edge, Operand, Port, Recipe, Spec, Value, VersionSpec, Word
 from .families import Shaping, family_of
 from .fills import FIRST, UNDRAWN
 from .parameters import (
@@ -376,7 +376,8 @@ def _read(name: str, text: str, kind: str, rank: int, case: CaseId) -> Value:
 def _own_setting(version: VersionSpec, name: str, text: str, case: CaseId) -> Value:
     """Return the value of a setting that is neither an attribute nor an input."""
     about = parameter_of(version, name)
-    choices = ("static", "symbolic") if name == "dims" else _CHOICES[about[1]] if about else None
+    levels = DIMS if version.operator.standard == "openvino" else DIMS[:2]
+    choices = levels if name == "dims" else _CHOICES[about[1]] if about else None
     if about and about[1] == FROM and version.operator.standard == "onnx":  # the tensor of another input
         choices = (*_CHOICES[FROM], *_before(version, about[0]))
     if choices is not None and text not in choices:

@@ -155,7 +155,7 @@ class Prepared:
                 None if type_ is None else Output(name, type_, *next(asked, (None, None)))
                 for name, (_, type_) in zip(names, self.outputs, strict=True)
             )
-            captured = tuple(argument.input(symbolic=False, constant=None) for argument in self.captured)
+            captured = tuple(argument.input("static", constant=None) for argument in self.captured)
             self._programs[key] = Program(
                 self.row.version.operator,
                 self.attributes,
@@ -186,7 +186,7 @@ class Prepared:
         """Return the shape of each output that constants and the inputs' shapes determine, whatever the feeds."""
         plain = all(isinstance(argument.part, tuple) for argument in self.arguments)
         plain = plain and all(type_ is None or is_tensor(type_) for _, type_ in self.outputs)
-        if self.row.rejected or self.row.get("dims") == "symbolic" or not plain:
+        if self.row.rejected or self.row.get("dims") in ("symbolic", "unranked") or not plain:
             return ()
         known = {name: arrays[0] for name, arrays in constants.items()}
         try:

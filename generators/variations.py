@@ -30,6 +30,8 @@ _LARGEST = 300  # elements in a varied case, so that constants of programs stay 
 
 def variations(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> Iterator[CaseId]:
     """Yield the variations that the planned cases of an operator version lack."""
+    if spec.standard == "openvino":
+        yield from _unranked(version, planned)
     if spec.standard not in STANDARDS:
         return
     fills = version.parameters.get("fill", {})
@@ -45,6 +47,19 @@ def variations(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> I
     yield from _runs(spec, version, planned, bases)
     yield from _resized(version, planned, bases)
     yield from _extents(version, planned, bases)
+
+
+def _unranked(version: VersionSpec, planned: Sequence[CaseId]) -> Iterator[CaseId]:
+    """Yield a case with inputs of no declared rank, if there is none; one with symbolic dimensions if there is one."""
+    dims = {case: case.setting("dims") or "static" for case in planned if case.edge is None}
+    if any(case.setting("dims") == "unranked" for case in planned):
+        return
+    for case in sorted(dims, key=lambda case: (dims[case] == "static", not _is_whole(case))):
+        settings = {**dict(case.settings), "dims": "unranked"}
+        varied = replace(case, settings=tuple(sorted(settings.items())))
+        if _is_valid(version, case) and settle(version, varied) == varied:
+            yield varied
+            return
 
 
 def _worth(first: CaseId, case: CaseId) -> tuple[object, ...]:

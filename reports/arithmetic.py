@@ -113,15 +113,19 @@ class Fingerprints:
 
     def __init__(self) -> None:
         self._seen: dict[ProbeSite, _Seen] = {}
+        self._declared: dict[tuple[str, str], str] = {}
 
     def add(self, result: Result, accuracy: Accuracy | None) -> None:
         """Add a result and its accuracy; `count` equal results are added as one, which is the first."""
-        if accuracy is None and not result.behaviour:
+        if accuracy is None and not result.behaviour and result.level != "declared":
             return
         parts = result.case.split("/")
         probed = ProbeSite(
             result.backend, operator_version_of(result.case), parts[2].split(",")[0] if parts[2:] else ""
         )
+        if result.level == "declared":
+            key = probed.backend, probed.type
+            self._declared[key] = min(self._declared.get(key, result.case), result.case)
         for silence, options in result.behaviour.items():
             if options and silence != "invalid":  # invalid inputs have their own figure: refusal
                 self._of(probed).silences.setdefault(silence, SilenceEvidence()).add(result.case, options)
@@ -140,6 +144,10 @@ class Fingerprints:
         elif fill == "inexact" and accuracy.graded >= _ELEMENTS and accuracy.grade in _GRADED:
             once = accuracy.grade is Grade.ROUNDED or "wide" in result.behaviour.get("accumulator", ())
             self._of(probed).add("rounding", 0, once, result.case)
+
+    def as_declared(self, backend: str, type_: str) -> str | None:
+        """Return a case of a type that only declared arithmetic explains."""
+        return self._declared.get((backend, type_))
 
     def places(self, backend: str | None = None) -> Iterator[ProbeSite]:
         """Yield the places with evidence, of one backend or all, sorted."""
@@ -287,7 +295,11 @@ def evidence_on(declaration: Declaration, seen: Fingerprints, backend: str) -> l
     evidence = []
     for name, declared in declaration.types.items():
         places = [probed for probed in seen.places(backend) if probed.type == name]
-        for field_name, value, views in _fields(name, declared, seen, places):
+        fields = _fields(name, declared, seen, places)
+        if declared.compute and element_type(name).is_integer:  # no probe shows it
+            case = seen.as_declared(backend, name)
+            fields = iter([("compute", declared.compute, [("supported", case)] if case else [])])
+        for field_name, value, views in fields:
             bearing, case = _joined(views)
             evidence.append(DeclarationEvidence(backend, name, field_name, value, bearing, case))
     return evidence
@@ -307,9 +319,7 @@ def _joined(views: Sequence[_View]) -> _View:
 def _fields(
     name: str, declared: DeclaredType, seen: Fingerprints, places: Sequence[ProbeSite]
 ) -> Iterator[tuple[str, str, list[_View]]]:
-    if declared.compute and element_type(name).is_integer:
-        yield "compute", declared.compute, []  # no probe shows it
-    elif declared.compute:
+    if declared.compute:
         yield "compute", declared.compute, [_compute(name, declared.compute, seen, probed) for probed in places]
     if declared.accumulator:
         bits = _PRECISIONS[declared.accumulator]

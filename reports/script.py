@@ -26,7 +26,7 @@ from ..cases.elements import (
     type_of,
 )
 from ..cases.errors import OpconformError
-from ..cases.program import Input, Structure, element_names
+from ..cases.program import UNRANKED, Input, Structure, element_names
 from .show import ir_opset, node_text
 
 _READABLE = 64  # elements; larger arrays are packed
@@ -229,6 +229,8 @@ def _known_before(given: Input) -> dict[str, Any]:
     """Return what OpenVINO knows of an input when the model is made, besides its type."""
     if given.constant is not None:
         return {"constant": True}
+    if given.dims == UNRANKED:
+        return {"partial_shape": "..."}
     return {"partial_shape": [-1 if isinstance(d, str) else d for d in given.dims]}
 
 

@@ -21,6 +21,7 @@ from ..cases.batch import (
 )
 from ..cases.elements import Array, element_types, to_json, type_of
 from ..cases.program import (
+    UNRANKED,
     Attribute,
     Body,
     Dims,
@@ -137,7 +138,7 @@ def _layer(case: Batch) -> Iterator[str]:
     if program.attributes:
         yield f"    <data {' '.join(f'{a.name}={quoteattr(_ir_value(a))}' for a in program.attributes)} />"
     inputs = [i for i in program.inputs if i is not None]
-    yield from _ports("input", 0, [(i.type, i.dims, _ir_comment(i)) for i in inputs])
+    yield from _ports("input", 0, [(i.type, () if i.dims == UNRANKED else i.dims, _ir_comment(i)) for i in inputs])
     outputs = [(o.type, *_ir_output(o, _output_dims(case, n))) for n, o in enumerate(program.answers)]
     yield from _ports("output", len(inputs), outputs)
     yield "</layer>"
@@ -174,7 +175,8 @@ def _precision(type_: str) -> str:
 
 def _ir_comment(given: Input) -> str:
     if given.constant is None:
-        return given.name if given.dims else f"{given.name}, a scalar"
+        about = {(): ", a scalar", UNRANKED: ", of any rank"}
+        return f"{given.name}{about.get(given.dims, '')}"
     array = given.array()
     if array.size > _LONGEST_SHOWN:
         return f"{given.name}: value is {_elements(array)}"

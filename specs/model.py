@@ -22,6 +22,10 @@ ShapeWord: TypeAlias = Literal["static", "bounded", "dynamic"]
 Status: TypeAlias = Literal["required", "inferred", "disputed", "withdrawn"]
 
 
+DIMS = ("static", "symbolic", "unranked")
+"""The levels of `dims`; only OpenVINO's models declare inputs without a rank."""
+
+
 class Word(enum.Enum):
     """A setting that is a word rather than a value.
 

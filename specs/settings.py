@@ -13,6 +13,7 @@ from . import expressions
 from .expressions import is_expression, recipe
 from .model import (
     DELIVERIES,
+    DIMS,
     Edge,
     Recipe,
     Signature,
@@ -354,6 +355,11 @@ def _check_around(context: Context, value: object, path: Keys) -> None:
         context.problems.unknown(path, f"no graph is called {value!r}", str(value), sorted(graphs))
 
 
+def _check_dims(context: Context, value: object, path: Keys) -> None:
+    levels = DIMS if context.text.operator.startswith("openvino/") else DIMS[:2]
+    _one_of("dims are", levels)(context, value, path)
+
+
 _COMMON: Mapping[str, Callable[[Context, Any, Keys], None]] = MappingProxyType(
     {
         "fill": check_fill,
@@ -362,7 +368,7 @@ _COMMON: Mapping[str, Callable[[Context, Any, Keys], None]] = MappingProxyType(
         "unknown": _check_unknown,
         "around": _check_around,
         "shapes": _check_shapes,
-        "dims": _one_of("dims are", ("static", "symbolic")),
+        "dims": _check_dims,
         "values-from": _one_of("how an input comes", DELIVERIES),
     }
 )

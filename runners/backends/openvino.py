@@ -23,6 +23,7 @@ from ...cases.elements import (
 from ...cases.errors import ProgramError
 from ...cases.onnx_model import onnx_bytes
 from ...cases.program import (
+    UNRANKED,
     Attribute,
     Body,
     Input,
@@ -407,7 +408,8 @@ def _node(library: Any, given: Input, prefix: str = "") -> Any:
         node = operations.Constant(_tensor(library, given.array()))
     else:
         dims = [-1 if isinstance(size, str) else size for size in given.dims]
-        node = operations.Parameter(_element_type(library, given.type), library.PartialShape(dims))
+        shape = library.PartialShape.dynamic() if given.dims == UNRANKED else library.PartialShape(dims)
+        node = operations.Parameter(_element_type(library, given.type), shape)
         node.output(0).get_tensor().set_names({prefix + given.name})
     node.set_friendly_name(prefix + given.name)
     return node

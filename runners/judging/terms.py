@@ -156,7 +156,7 @@ class Profile:
             case = parse_id(case_id)
         except CaseIdError:
             return False
-        shape: ShapeWord = "dynamic" if case.setting("dims") == "symbolic" else "static"
+        shape: ShapeWord = "dynamic" if case.setting("dims") in ("symbolic", "unranked") else "static"
         return shape in self.shapes and self._promises_operator(case) and self._fits(case)
 
     def _promises_operator(self, case: CaseId) -> bool:

@@ -48,6 +48,7 @@ PORTABLE: Mapping[str, Portable] = MappingProxyType({
     "onnxruntime-noopt": Portable("onnxruntime", "onnxruntime"),
     "onnx-reference": Portable("onnx", "onnx_reference"),
     "openvino-onnx": Portable("openvino", "openvino"),
+    "openvino": Portable("openvino", "openvino", ("openvino",)),
 })  # fmt: skip
 """By the names of the runners; each is in the client's table too."""
 

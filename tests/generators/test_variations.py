@@ -12,6 +12,7 @@ from opconform.cases.elements import element_type
 from opconform.cases.errors import CaseIdError
 from opconform.cases.ids import parse_id
 from opconform.cases.onnx_model import onnx_bytes
+from opconform.cases.program import UNRANKED
 from opconform.cli import main
 from opconform.generators.edges import edges
 from opconform.generators.parameters import kindest_opset
@@ -46,6 +47,16 @@ def test_numbers_of_inputs_are_those_that_are_planned_and_those_that_lack():
     planned = [*edges(spec, version), *grid(spec, version, 2)]
     numbers = {len(case.shapes) for case in (*planned, *variations(spec, version, planned))}
     assert set(ARITIES) <= numbers
+
+
+def test_each_openvino_operation_has_a_case_without_a_rank_and_no_other_standard_has():
+    for name in ("openvino/Softmax-8", "openvino/MaxPool-1", "openvino/GRUCell-3"):
+        (case,) = [case for case in varied(name) if "dims=unranked" in case]
+        program = GeneratedCases().case(case).program
+        assert {i.dims for i in program.feeds} == {UNRANKED}
+        assert all(o.shape is None for o in program.outputs if o is not None)
+    with pytest.raises(CaseIdError, match="dims is static or symbolic; read 'unranked'"):
+        GeneratedCases().case("onnx/Softmax-13/float32/2x3/dims=unranked/ramp")
 
 
 def test_one_tensor_given_twice_is_fed_once_and_named_twice():

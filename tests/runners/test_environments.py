@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,10 @@ from fakes.wheels import wheel
 
 from opconform.cases.elements import Array, content, element_type, type_of
 from opconform.cases.errors import OpconformError
-from opconform.cases.program import Program, flat
+from opconform.cases.program import OperatorVersion, Program, flat
 from opconform.cases.runner import NotInstalled, Runner, Unsupported
 from opconform.cli import main
+from opconform.generators.source import GeneratedCases
 from opconform.runners.programs.environments import (
     PORTABLE,
     environment,
@@ -63,7 +65,10 @@ def test_the_client_is_python_3_9_and_imports_no_more_than_numpy_and_one_library
 def test_every_portable_runner_answers_under_another_interpreter(name: str) -> None:
     pytest.importorskip(PORTABLE[name].package)
     runner = elsewhere(name)
-    (y,) = runner.prepare(onnx_program("Abs", 13, [feed("x", "float32", "N")], rank=1)).run([np.float32([-1, 2])])
+    program = onnx_program("Abs", 13, [feed("x", "float32", "N")], rank=1)
+    if "openvino" in PORTABLE[name].standards:
+        program = replace(program, operator=OperatorVersion("openvino", "Abs", 1), opset=None)
+    (y,) = runner.prepare(program).run([np.float32([-1, 2])])
     assert (y.tolist(), y.dtype) == ([1, 2], np.float32)
     assert runner.version() == open_runner(name).version()
     assert runner.describe()["numpy"] == np.__version__  # type: ignore[attr-defined]
@@ -86,6 +91,25 @@ def test_values_of_every_structure_are_answered_as_in_this_process(name: str) ->
     here, there = open_runner(name), elsewhere(name)
     for kind, (program, inputs, *_) in STRUCTURED.items():
         assert answer_of(there, program, inputs) == answer_of(here, program, inputs), kind
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "openvino/GRUCell-3/float32/2*1x1,2*3x1,4/activations=sigmoid,tanh;clip=0.5;hidden_size=1;linear_before_reset=true/quarters",
+        "openvino/TopK-11/float32,int32,int32/3x4x33/axis=0;index_element_type=given;k=2;mode=min;sort=index/uniform",
+        "openvino/Convert-1/float16,bfloat16/3x11/-/ramp",
+        "openvino/Softmax-8/float32/2x300/axis=1;dims=symbolic/ramp",
+        "openvino/Softmax-8/float32/2x300/axis=1;dims=unranked/ramp",
+        "openvino/TopK-1/float32,int32,int32/3/axis=1;k=1;mode=max;sort=value/ramp/axis-large",
+        "openvino/MaxPool-1/float32/1x2x6x5/dims=unranked;kernel=2,2;pads_begin=0,0;pads_end=0,0;strides=1,1/few",
+    ],
+)
+def test_openvino_operations_are_answered_as_in_this_process(case: str) -> None:
+    pytest.importorskip("openvino")
+    batch = GeneratedCases().case(case)
+    here, there = open_runner("openvino"), elsewhere("openvino")
+    assert answer_of(there, batch.program, batch.tensors()) == answer_of(here, batch.program, batch.tensors())
 
 
 def test_an_error_has_the_reason_of_what_it_was_raised_from() -> None:
@@ -184,7 +208,7 @@ def test_an_interpreter_that_lacks_the_library_is_told_what_to_install(tmp_path)
         ("onnxruntime", "no/such/python", "not an executable program"),
         ("onnxruntime", "/bin/true", "cannot be run as Python 3.9 or newer"),
         ("onednn", sys.executable, "these can: onnxruntime,.* install opconform beside it$"),
-        ("openvino", sys.executable, "For another release of openvino, install opconform beside it$"),
+        ("openvino-evaluate", sys.executable, "For another release of openvino-evaluate, install opconform beside it$"),
         ("python:my_backend:Mine", sys.executable, "can't use another interpreter"),
     ],
 )

@@ -26,6 +26,7 @@ from opconform.cases.elements import (
 )
 from opconform.cases.errors import ProgramError
 from opconform.cases.program import (
+    UNRANKED,
     Attribute,
     Body,
     Input,
@@ -36,7 +37,7 @@ from opconform.cases.program import (
     sequence,
     tensor,
 )
-from opconform.cases.results import Outcome
+from opconform.cases.results import Outcome, Result
 from opconform.cases.runner import (
     Classifies,
     Describes,
@@ -44,6 +45,7 @@ from opconform.cases.runner import (
     Unsupported,
 )
 from opconform.generators.source import GeneratedCases
+from opconform.reports.arithmetic import ArithmeticTables
 from opconform.runners.backends.openvino import ELEMENT_TYPES, WORDS, OpenVino, OpenVinoEvaluate, OpenVinoOnnx
 from opconform.runners.backends.openvino_inference import OpenVinoInfer, OpenVinoOnnxInfer
 from opconform.runners.judging.answers import Answer, Answers
@@ -133,6 +135,14 @@ def test_wide_types_in_32_bits_are_right_as_declared_alone(case: str) -> None:
     answer = Answer(tuple(OpenVino().prepare(strict.program).run(strict.tensors())))
     found = [judge(batch, Answers.of([answer]), {})[0] for batch in (strict, declared)]
     assert [(one.outcome, one.level) for one in found] == [(Outcome.WRONG_VALUE, None), (Outcome.PASS, "declared")]
+
+
+def test_an_answer_that_only_the_declaration_explains_supports_it() -> None:
+    case = "openvino/TopK-11/int64,int32,int32/6/axis=0;k=3;mode=max;sort=value/beyond-2^53/beyond-2^53"
+    tables = ArithmeticTables(load_declaration("openvino"))
+    tables.add(Result(case, "openvino", Outcome.PASS, level="declared"), None)
+    found = {(e.type, e.bearing, e.case) for e in tables.evidence("openvino") if e.type.endswith("int64")}
+    assert found == {("int64", "supported", case), ("uint64", "not shown", None)}
 
 
 def test_programs_that_run_together_answer_to_the_bit_as_alone() -> None:
@@ -284,6 +294,17 @@ def test_one_program_with_symbolic_dimensions_runs_on_many_shapes(runner) -> Non
     for shape in ((1, 1), (5, 2), (2, 7), (2, 7)):
         (y,) = executable.run([np.ones(shape, element_type("bfloat16").dtype)])
         assert y.tolist() == [1.0] * shape[1]
+
+
+def test_a_program_without_ranks_runs_on_many_or_is_unsupported() -> None:
+    program = native("Softmax", 8, Input("x", "float32", UNRANKED), axis=-1)
+    executable = OpenVinoEvaluate().prepare(program)
+    for shape in ((2,), (3, 2), (2, 1, 2)):
+        assert executable.run([np.zeros(shape, np.float32)])[0].tolist() == np.full(shape, 0.5).tolist()
+    unsupported = native("Reshape", 1, Input("x", "float32", UNRANKED), constant("to", AXIS_1), special_zero=False)
+    with pytest.raises(Unsupported, match="dynamic rank") as refusal:
+        OpenVino().prepare(unsupported)
+    assert refusal.value.reason == "dynamic"
 
 
 def test_answers_stay_when_the_program_runs_again(runner) -> None:

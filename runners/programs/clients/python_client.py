@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import ctypes
 import functools
+import importlib
 import json
 import math
 import os
@@ -384,10 +385,14 @@ _OPENVINO_SETTINGS: Mapping[str, str] = {
     "INFERENCE_NUM_THREADS": "1",
     "ENABLE_CPU_PINNING": "NO",
 }
+_MISNAMED: Mapping[tuple[str, str], str] = {("LogicalXor", "opset1"): "opset2"}
+"""Operations whose name differs in the set that introduced them."""
 
 
 class OpenVinoOnnx:
     """OpenVINO's ONNX front end and CPU plugin, set up like the built-in runner: float32, one thread."""
+
+    standards = ("onnx",)
 
     def __init__(self) -> None:
         sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # it would send on import
@@ -418,8 +423,7 @@ class OpenVinoOnnx:
         for one in (*feeds, *answers_of(question["program"])):
             if "(" in one["type"]:
                 raise Unsupported(f"OpenVINO has no inputs and outputs of type {one['type']}", "type")
-        model = self._core.read_model(base64.b64decode(question["model"]))
-        compiled = self._core.compile_model(model, "CPU", _OPENVINO_SETTINGS)
+        compiled = self._core.compile_model(self._model(question), "CPU", _OPENVINO_SETTINGS)
         request, places = compiled.create_infer_request(), self._places(compiled.inputs, feeds)
 
         def run(values: list[Any]) -> Sequence[Any]:
@@ -431,6 +435,9 @@ class OpenVinoOnnx:
             return [self._read(request.get_output_tensor(index)) for index in range(len(compiled.outputs))]
 
         return run
+
+    def _model(self, question: Mapping[str, Any]) -> Any:
+        return self._core.read_model(base64.b64decode(question["model"]))
 
     def _places(self, ports: Sequence[Any], feeds: Sequence[Mapping[str, Any]]) -> list[int | None]:
         """Return the position of each feed among the inputs, None for one that is dropped.
@@ -455,10 +462,7 @@ class OpenVinoOnnx:
     def _tensor(self, value: Any) -> Any:
         name, shape = (value.type, value.shape) if isinstance(value, Odd) else (value.dtype.name, value.shape)
         name = "string" if name == "object" else name
-        theirs = next((one for one, ours in self._names.items() if ours == name), "")
-        if not hasattr(self.library.Type, theirs):
-            raise Unsupported(f"OpenVINO has no element type {name}", "type")
-        tensor = self.library.Tensor(getattr(self.library.Type, theirs), self.library.Shape(list(shape)))
+        tensor = self.library.Tensor(self._type(name), self.library.Shape(list(shape)))
         if isinstance(value, Odd):
             tensor.data.reshape(-1).view(np.uint8)[:] = np.frombuffer(value.content, np.uint8)
         elif name != "string":
@@ -466,6 +470,12 @@ class OpenVinoOnnx:
         elif value.size:  # an empty list crashes the library
             tensor.bytes_data = np.array([one.encode() for one in value.reshape(-1).tolist()]).reshape(shape)
         return tensor
+
+    def _type(self, name: str) -> Any:
+        theirs = next((one for one, ours in self._names.items() if ours == name), "")
+        if not hasattr(self.library.Type, theirs):
+            raise Unsupported(f"OpenVINO has no element type {name}", "type")
+        return getattr(self.library.Type, theirs)
 
     def _read(self, tensor: Any) -> Any:
         name, shape = self._name(tensor), tuple(tensor.get_shape())
@@ -480,11 +490,69 @@ class OpenVinoOnnx:
         return None
 
 
+class OpenVino(OpenVinoOnnx):
+    """OpenVINO's own operations on its CPU plugin; each program is a model of one node."""
+
+    standards = ("openvino",)
+
+    def _model(self, question: Mapping[str, Any]) -> Any:
+        program, nodes = question["program"], dict[str, Any]()
+        name, version = program["name"], f"opset{program['version']}"
+        for one in filter(None, program["inputs"]):
+            if one["name"] not in nodes:
+                constant = question["constants"].get(one["constant"])
+                nodes[one["name"]] = self._input(one, None if constant is None else tensor_of(constant))
+        if any(one["kind"] == "graph" for one in program["attributes"]):
+            raise Unsupported(f"this runner does not support the bodies of {name}", "attribute")
+        factory = self._part("utils.node_factory").NodeFactory(version)
+        made = factory.create(name).get_type_info().version_id
+        if made != _MISNAMED.get((name, version), version):
+            words = f"the newest {name} in operation set {program['version']} comes from {made}"
+            raise Unsupported(words, "operator-version")
+        given = [nodes[one["name"]] for one in program["inputs"] if one is not None]
+        node = factory.create(name, given, {one["name"]: _attribute(one) for one in program["attributes"]})
+        known = node.get_attributes()
+        if ignored := [one["name"] for one in program["attributes"] if one["name"] not in known]:
+            raise Unsupported(f"this release's {name} ignores {', '.join(ignored)}", "attribute")
+        node.set_friendly_name(name)
+        outputs = [port for port, one in zip(node.outputs(), program["outputs"]) if one is not None] or node.outputs()
+        return self.library.Model(outputs, [nodes[one["name"]] for one in feeds_of(program)], name)
+
+    def _input(self, told: Mapping[str, Any], constant: Any) -> Any:
+        operations, dims = self._part("op"), [-1 if isinstance(size, str) else size for size in told["dims"]]
+        if constant is not None:
+            node = operations.Constant(self._tensor(constant))
+        else:
+            shape = self.library.PartialShape
+            node = operations.Parameter(
+                self._type(told["type"]), shape.dynamic() if told["dims"] == ["..."] else shape(dims)
+            )
+            node.output(0).get_tensor().set_names({told["name"]})
+        node.set_friendly_name(told["name"])
+        return node
+
+    def _part(self, name: str) -> Any:
+        """Return a module of the library, which old versions have in `openvino.runtime`."""
+        try:
+            return importlib.import_module(f"openvino.{name}")
+        except ModuleNotFoundError:
+            return importlib.import_module(f"openvino.runtime.{name}")
+
+
+def _attribute(told: Mapping[str, Any]) -> Any:
+    """Return the value of an attribute; numbers that JSON lacks come as text."""
+    kind, value = told["kind"], told["value"]
+    if kind in ("float", "floats"):
+        return [float(one) for one in value] if kind == "floats" else float(value)
+    return bool(value) if kind == "boolean" else value
+
+
 LIBRARIES: Mapping[str, Callable[[], Library]] = {
     "onnxruntime": OnnxRuntime,
     "onnxruntime-noopt": lambda: OnnxRuntime("ORT_DISABLE_ALL"),
     "onnx-reference": OnnxReference,
     "openvino-onnx": OpenVinoOnnx,
+    "openvino": OpenVino,
 }
 
 
@@ -516,7 +584,7 @@ class Client:
         self._library = LIBRARIES[self._name]()
         told = {"answer": "hello", "protocol": 1, "name": self._name, "version": self._library.version}
         facts = {**self._library.facts, "python": platform.python_version(), "numpy": np.__version__}
-        return {**told, "standards": ["onnx"], "facts": facts}
+        return {**told, "standards": getattr(self._library, "standards", ("onnx",)), "facts": facts}
 
     def _prepare(self, question: Mapping[str, Any]) -> dict[str, Any]:
         for one in question.get("drop", ()):
