@@ -452,6 +452,14 @@ STORED = {
     "Check 'prim' failed at src/plugins/intel_cpu/src/nodes/reorder.cpp:388:\nReorder node with name 'd_f4e2m1_f32' "
     "could not create reorder primitive: unsupported reorder case.": "type",
     "unsupported src_prc: f8e4m3": "type",
+    "[CPU] Roll node with name 'Roll' as unsupported precision: string": "type",
+    "[CPU] Eye node with name 'Eye' doesn't support demanded output precision": "type",
+    "Check 'result' failed at src/plugins/intel_cpu/src/dnnl_extension_utils.cpp:114:\nCPU plugin does not support "
+    "string for use with oneDNN.": "type",
+    "Check 'ctx.converted' failed at src/plugins/intel_cpu/src/nodes/common/cpu_convert.cpp:1208:\ncpu_convert can't "
+    "convert from: f32 precision to: u2": "type",
+    "Exception from src/core/reference/src/op/transpose.cpp:128:\nTranspose for i4/u4 dtype is supported only for "
+    "ndims <= 3": "type",
     "Check '(!training_mode)' failed at src/frontends/onnx/frontend/src/op/dropout.cpp:29:\nTraining mode is not "
     "supported for Dropout op": "attribute",
     "tf_crop_and_resize - this type of coordinate transformation mode is not supported.": "attribute",
