@@ -538,13 +538,13 @@ def finding(folders: tuple[Path, ...], out: Path, limit: int | None, partial: bo
     """
     from itertools import islice  # noqa: PLC0415
 
-    from ..generators.source import GeneratedCases  # noqa: PLC0415
+    from ..generators.meanings import CasesOfEveryKind  # noqa: PLC0415
     from ..reports.findings import findings_of, write_findings  # noqa: PLC0415
     from ..reports.runs import put_together  # noqa: PLC0415
     from ..reports.tables import count  # noqa: PLC0415
 
     wholes = put_together(folders, partial=partial)
-    found = list(islice(findings_of(wholes, count(wholes), GeneratedCases()), limit))
+    found = list(islice(findings_of(wholes, count(wholes), CasesOfEveryKind()), limit))
     write_findings(found, out)
     click.echo(f"{len(found):,} finding{'s' * (len(found) != 1)}: {out / 'index.md'}")
 

@@ -18,13 +18,14 @@ from ..cases.batch import Batch
 from ..cases.errors import OpconformError
 from ..cases.ids import operator_version_of
 from ..cases.results import Outcome, Result
+from ..generators.meanings import CasesOfEveryKind
 from ..generators.shrinking import Shrinker
-from ..generators.source import GeneratedCases
 from ..reports.folder import INTERRUPTED
 from ..reports.script import script_text
 from ..reports.show import content_lines
 from ..reports.tally import NOTHING_JUDGED, OUR_SIDE_FAILED, symptom_of
-from ..reports.text import counted, printable, reproduce_line
+from ..reports.text import TOOLS, counted, printable, reproduce_line
+from ..reports.tool_script import tool_script
 from ..runners.execution.execute import Assignment
 from ..runners.execution.host import About
 from ..runners.execution.running import Judged, run_cases
@@ -99,7 +100,7 @@ class _Search:
     """A search in progress: the smallest failing case so far, and the number of judged candidates."""
 
     judge: _Judge
-    source: GeneratedCases
+    source: CasesOfEveryKind
     shrinker: Shrinker
     open: Set[str]
     result: Result
@@ -199,7 +200,10 @@ def _report(search: _Search, first: Result, backend: str, case: Batch) -> str:
     lines += [*content_lines(case), ""]
     lines += [f"minimised from {first.case}", f"{told}: {end}", f"reproduce: {reproduce_line(result)}"]
     try:
-        script = script_text(case, full=result.backend != "onnxruntime")
+        if result.backend in TOOLS:
+            script = tool_script(search.source, case.id, result.backend)
+        else:
+            script = script_text(case, full=result.backend != "onnxruntime")
     except OpconformError as error:
         lines, script = [*lines, str(error)], ""
     return "\n".join([*(f"# {printable(line)}".rstrip() for line in lines), script.rstrip()]).rstrip()

@@ -326,9 +326,8 @@ def show(
         raise click.UsageError("--on: only with --script, and without --full.")
     if on is not None:
         from ..reports.tool_script import tool_script  # noqa: PLC0415
-        from ..runners.registry import backend_spec  # noqa: PLC0415
 
-        click.echo(tool_script(source.meaning(backend_spec(on).kind).case(case.id), on))
+        click.echo(tool_script(source, case.id, on))
         return
     if full and not script:
         raise click.UsageError("--full: only with --script.")

@@ -12,13 +12,14 @@ from ..cases.errors import OpconformError
 from ..cases.ids import operator_version_of, split_version
 from ..cases.results import Outcome, Result
 from ..cases.short import short_id
-from ..generators.source import GeneratedCases
+from ..generators.meanings import CasesOfEveryKind
 from .badge import file_part
 from .runs import MergedRun
 from .script import script_text
 from .tables import CountedRuns
 from .tally import FailureGroup
 from .text import counted, markdown_text, printable, reproduce_line, write_text
+from .tool_script import tool_script
 from .trackers import tracker_of
 
 _LINES, _LONGEST = 8, 2_000
@@ -45,7 +46,7 @@ class Finding:
     tracker: str | None
 
 
-def findings_of(wholes: Sequence[MergedRun], counts: CountedRuns, source: GeneratedCases) -> Iterator[Finding]:
+def findings_of(wholes: Sequence[MergedRun], counts: CountedRuns, source: CasesOfEveryKind) -> Iterator[Finding]:
     """Yield a finding for each kind of failures of these runs, worst first; our own side's failures are left out."""
     runs = {backend: merged for merged in wholes for backend in merged.versions}
     for alike in counts.tables.failures.worst():
@@ -67,7 +68,7 @@ def write_findings(findings: Sequence[Finding], out: Path) -> None:
     write_text(out / "index.md", "\n".join([*lines, ""]))
 
 
-def _finding(alike: FailureGroup, merged: MergedRun, source: GeneratedCases) -> Finding:
+def _finding(alike: FailureGroup, merged: MergedRun, source: CasesOfEveryKind) -> Finding:
     result, tracker = alike.first, tracker_of(alike.first.backend)
     operator = split_version(operator_version_of(result.case))[0].partition("/")[2]
     backend = merged.names[result.backend]
@@ -75,7 +76,7 @@ def _finding(alike: FailureGroup, merged: MergedRun, source: GeneratedCases) -> 
     name = f"{file_part(backend)}-{file_part(operator)}-{result.outcome}-{short_id(result.case).rpartition('#')[2]}.md"
     lines = [f"# {markdown_text(title)}", "", *_facts(merged, result, tracker), "", "## What happens", ""]
     lines += [_fenced("text", _beginning(result.detail or "no message")), ""]
-    lines += [*_standard(result, source), "## Reproduce", "", *_script(result, source), ""]
+    lines += [*_standard(result, source), "## Reproduce", "", *_script(result, merged, source), ""]
     more = f"{counted(alike.count, 'case')} of the suite {'fails' if alike.count == 1 else 'fail'} so"
     lines += [f"{more}, {_versions(alike)}. The shortest of them is `{printable(result.case)}`.", ""]
     return Finding(name, f"{backend}: {title}", "\n".join(lines), alike.count, tracker)
@@ -100,7 +101,7 @@ def _facts(merged: MergedRun, result: Result, tracker: str | None) -> Iterator[s
         yield f"- to file at <{tracker}>; search there first"
 
 
-def _standard(result: Result, source: GeneratedCases) -> list[str]:
+def _standard(result: Result, source: CasesOfEveryKind) -> list[str]:
     """Return what the standard says: the clause that the case tests first; nothing of a crash, which breaks none."""
     if not result.clauses or result.outcome in (Outcome.CRASH, Outcome.TIMEOUT):
         return []
@@ -112,11 +113,13 @@ def _standard(result: Result, source: GeneratedCases) -> list[str]:
     return ["## What the standard says", "", f"{clause.text[:1].upper()}{clause.text[1:]}. {clause.source}", ""]
 
 
-def _script(result: Result, source: GeneratedCases) -> list[str]:
+def _script(result: Result, merged: MergedRun, source: CasesOfEveryKind) -> list[str]:
     """Return the script of the case if it can be made, and the command."""
     command = _fenced("console", f"$ {reproduce_line(result)}")
+    about = (merged.parts[0].run_json.get("backends") or {}).get(result.backend) or {}
+    runs = (about.get("facts") or {}).get("kind", "run") == "run"
     try:
-        script = script_text(source.case(result.case))
+        script = script_text(source.case(result.case)) if runs else tool_script(source, result.case, result.backend)
     except OpconformError:
         return [command]
     return [_fenced("python", script.rstrip()), "", "With opconform:", "", command]

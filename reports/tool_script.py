@@ -10,6 +10,8 @@ from types import MappingProxyType
 from ..cases.batch import Batch
 from ..cases.elements import element_type, element_types
 from ..cases.errors import OpconformError
+from ..cases.runner import BackendKind
+from ..generators.meanings import CasesOfEveryKind
 from .script import literal, short_reproduction
 from .show import node_text
 
@@ -23,11 +25,12 @@ model = onnx.load_from_string(zlib.decompress(base64.b64decode({model})))
 '''
 
 
-def tool_script(case: Batch, backend: str) -> str:
-    """Return the script for a case as it is for a tool. Raises OpconformError for a backend without such scripts."""
+def tool_script(source: CasesOfEveryKind, case_id: str, backend: str) -> str:
+    """Return the script for a case on a tool. Raises OpconformError for a backend without such scripts."""
     if backend not in _MADE:
         raise OpconformError(f"there are no scripts for {backend!r}, only for {', '.join(_MADE)}")
-    return "\n".join(_MADE[backend](case, backend))
+    kind, lines = _MADE[backend]
+    return "\n".join(lines(source.meaning(kind).case(case_id), backend))
 
 
 def _inference(case: Batch, backend: str) -> Iterator[str]:
@@ -125,13 +128,11 @@ def _conversion(case: Batch, backend: str) -> Iterator[str]:
     yield quiet + tail.replace(loaded, "CONVERTED")
 
 
-_MADE: Mapping[str, Callable[[Batch, str], Iterator[str]]] = MappingProxyType(
-    {
-        **dict.fromkeys(_SETTINGS, _inference),
-        **dict.fromkeys(("onnx-check", "onnx-check-full"), _check),
-        "onnx-convert": _conversion,
-    }
-)
+_MADE: Mapping[str, tuple[BackendKind, Callable[[Batch, str], Iterator[str]]]] = MappingProxyType({
+    **dict.fromkeys(_SETTINGS, ("infer", _inference)),
+    **dict.fromkeys(("onnx-check", "onnx-check-full"), ("check", _check)),
+    "onnx-convert": ("convert", _conversion),
+})  # fmt: skip
 
 
 def _head(case: Batch, model: bytes, demand: str, imports: str) -> str:
