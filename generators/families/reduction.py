@@ -49,7 +49,7 @@ def l1(c: Call, data: Value, axes: Value | None = None) -> Value:
 
     Shapes and types as for `sum_`. Source: ONNX ReduceL1-1 to 18, OpenVINO ReduceL1-4, oneDNN Graph ReduceL1.
     """
-    if _is_identity(c) and c.open("identity-or-norm") == "identity":
+    if _is_identity(c) and c.silent("identity-or-norm") and c.open("identity-or-norm") == "identity":
         return data
     return _unless_identity(c, data, _reduced(c, data.abs(), axes, lambda x, over, keep: x.sum(over, keep=keep)))
 
@@ -68,7 +68,7 @@ def l2(c: Call, data: Value, axes: Value | None = None) -> Value:
     Shapes and types as for `sum_`. The function body of version 18 computes the root in float32, whatever the type.
     Source: ONNX ReduceL2-1 to 18, OpenVINO ReduceL2-4, oneDNN Graph ReduceL2.
     """
-    if _is_identity(c) and c.open("identity-or-norm") == "identity":
+    if _is_identity(c) and c.silent("identity-or-norm") and c.open("identity-or-norm") == "identity":
         return data
     if data.kind == "int" and c.answer("narrow-sum", "narrow") == "exact":
         wide, single = (l2(c, data.cast(type_), axes).cast("float64") for type_ in ("float64", "float32"))
