@@ -312,7 +312,8 @@ def settle(sent: Sequence[KeyBatch], verdict: WorkerEnd, tail: str) -> Settlemen
     """Decide about the batches of a dead worker, in the order it got them; all its messages have been read.
 
     A key is charged at once if its worker had run no other key, and for a timeout. Any other death may be due to an
-    earlier key: the suspects run again, each alone in a worker, until one of them dies as the first key there.
+    earlier key: the suspects run again, each alone in a worker, until one of them dies as the first key there. If the
+    worker had begun no key of its batch, which keys may do together, the halves of the batch run again first.
     """
     case = _Inquest(verdict, tail, next((batch.suspicion for batch in sent if batch.suspicion), None))
     if not sent and verdict.place.batch:
