@@ -21,7 +21,7 @@ from fakes.wheels import wheel
 from opconform.cases.elements import Array, content, element_type, type_of
 from opconform.cases.errors import OpconformError
 from opconform.cases.program import Program, flat
-from opconform.cases.runner import NotInstalled, Runner, Unsupported
+from opconform.cases.runner import NotInstalled, Runner, Unsupported, kind_of
 from opconform.cli import main
 from opconform.runners.programs.environments import (
     PORTABLE,
