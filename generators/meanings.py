@@ -116,15 +116,15 @@ def inference_of(part: Part, program: Program) -> Expectation:
             _plain(((INVALID, "accepted"),), "anything", lanes),
         )
         return Expectation(options, types, lanes)
-    names = ",".join(sorted({str(dim) for one in program.given for dim in one.dims if isinstance(dim, str)}))
+    names = ",".join(sorted({str(dim) for given in program.given for dim in given.dims if isinstance(dim, str)}))
     symbolic = symbolic_dims(part.lane.prepared, part.tensors) if names else None
     variants: dict[tuple[str, ...], list[Labels]] = {}
     made: list[Option] = []
     for fork in part.recording.forks:
         if fork.kind in ("values", "any"):
             shapes = _shapes(part.recording, fork, len(outputs))
-            found: Sequence[Sequence[str] | None] = symbolic or [None] * len(outputs)
-            rows = zip(outputs, shapes, found, strict=True)
+            named_dims: Sequence[Sequence[str] | None] = symbolic or [None] * len(outputs)
+            rows = zip(outputs, shapes, named_dims, strict=True)
             dims = [_words(output.shape, shape, named, output.rank is None) for output, shape, named in rows]
             texts = tuple(inferred(output.type, some) for output, some in zip(outputs, dims, strict=True))
             variants.setdefault(texts, []).append(fork.labels)
@@ -167,12 +167,12 @@ def _shapes(recording: Recording, fork: Fork, count: int) -> list[Shape | None]:
     shapes = [recording.graph.nodes[at].shape for at in fork.outputs]
     if not fork.structure:
         return [*shapes] if len(shapes) == count else [None] * count
-    found: list[Shape | None] = []
+    by_output: list[Shape | None] = []
     rest = iter(shapes)
     for structure in fork.structure:
         own = [next(rest) for _ in range(_tensors(structure))]
-        found.append(own[0] if structure.kind == "tensor" else None)
-    return found
+        by_output.append(own[0] if structure.kind == "tensor" else None)
+    return by_output
 
 
 def _tensors(structure: Structure) -> int:
@@ -242,17 +242,17 @@ def symbolic_dims(prepared: Prepared, tensors: Mapping[str, Arrays]) -> list[lis
     base = _recorded(prepared, sizes, known)
     if base is None:
         return None
-    found: list[tuple[Sizes, list[Shape]]] = [(sizes, base)]
+    recorded: list[tuple[Sizes, list[Shape]]] = [(sizes, base)]
     for other in _substitutions(sizes):
         shapes = _recorded(prepared, other, known)
         if shapes is not None:
-            found.append((other, shapes))
-    varied = {name for name in sizes if any(some[name] != sizes[name] for some, _ in found)}
+            recorded.append((other, shapes))
+    varied = {name for name in sizes if any(some[name] != sizes[name] for some, _ in recorded)}
     words = []
     for output, shape in enumerate(base):
-        if any(len(shapes[output]) != len(shape) for _, shapes in found):
+        if any(len(shapes[output]) != len(shape) for _, shapes in recorded):
             return None
-        words.append([_word(output, axis, found, varied) for axis in range(len(shape))])
+        words.append([_word(output, axis, recorded, varied) for axis in range(len(shape))])
     return words
 
 
@@ -267,17 +267,19 @@ def _sizes(prepared: Prepared) -> dict[str, int]:
 
 
 def _constants(prepared: Prepared, tensors: Mapping[str, Arrays]) -> dict[str, Array]:
-    return {one.port.name: tensors[one.name][0][0, ...] for one in prepared.arguments if one.constant}
+    return {
+        argument.port.name: tensors[argument.name][0][0, ...] for argument in prepared.arguments if argument.constant
+    }
 
 
 def _is_symbolic(argument: Argument) -> bool:
     return argument.how != "written" and not argument.constant
 
 
-def _word(output: int, axis: int, found: Sequence[tuple[Sizes, list[Shape]]], varied: set[str]) -> str:
-    values = [shapes[output][axis] for _, shapes in found]
-    sizes = found[0][0]
-    names = [name for name in sizes if all(some[name] == v for (some, _), v in zip(found, values, strict=True))]
+def _word(output: int, axis: int, recorded: Sequence[tuple[Sizes, list[Shape]]], varied: set[str]) -> str:
+    values = [shapes[output][axis] for _, shapes in recorded]
+    sizes = recorded[0][0]
+    names = [name for name in sizes if all(some[name] == v for (some, _), v in zip(recorded, values, strict=True))]
     if len(set(values)) > 1:
         return "|".join(names) or COMPUTED
     if varied == {*sizes}:

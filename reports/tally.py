@@ -318,11 +318,11 @@ class Behaviours:
 
     def total(self, backend: str, silence: str) -> Counter[str]:
         """Return the number of a backend's cases that show each option alone, in all operator versions."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for (name, _, own), joined in self._joined.items():
             if (name, own) == (backend, silence):
-                found.update(joined.cases)
-        return found
+                counts.update(joined.cases)
+        return counts
 
     def chosen(self, backend: str | None = None) -> Iterator[ChosenOptions]:
         """Yield what is known of each silence, of one backend or all, in order of first appearance."""

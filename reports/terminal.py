@@ -536,7 +536,7 @@ def _figure_rows(summary: Summary, backends: Sequence[str]) -> Iterator[_ShareRo
         yield _ShareRow("  as declared", tuple(percent(figures.declared_correctness) for figures in every))
     inferred = [summary.behaviours.total(backend, INFERENCE) for backend in backends]
     if any(inferred):
-        shares = (_exact(one, figures) if one else None for one, figures in zip(inferred, every, strict=True))
+        shares = (_exact(counts, figures) if counts else None for counts, figures in zip(inferred, every, strict=True))
         yield _ShareRow("  exact", tuple(map(percent, shares)))
     yield _ShareRow("support", tuple(percent(figures.support) for figures in every))
     yield _ShareRow("refusal", tuple(percent(figures.refusal) for figures in every))

@@ -356,7 +356,8 @@ def _only_here(name: str) -> str:
 
 def _interpreter_spec(name: str, runner: str, python: Path) -> BackendSpec:
     command, standards = client_command(runner, python), PORTABLE[runner].standards
-    return BackendSpec(name, "interpreter", command, (), standards, runner, (".interpreter",))
+    preload, kind = (".interpreter",), _BUILT_INS[runner].kind
+    return BackendSpec(name, "interpreter", command, (), standards, runner, preload, kind)
 
 
 def _spec_by_form(name: str, plug_ins: Mapping[str, importlib.metadata.EntryPoint]) -> BackendSpec:

@@ -54,17 +54,19 @@ class Conversions:
         if converted is None:
             return Verdict(Outcome.WRONG_DTYPE, detail="a conversion is one tensor of uint8, the bytes of the model")
         originals = {name: self._attempt(name, case, case.program, required) for name in EVALUATORS}
-        right = {name: one.verdict for name, one in originals.items() if one.verdict.outcome is Outcome.PASS}
-        attempts = [f"{name}: {one.words}" for name, one in originals.items() if name not in right]
+        right = {
+            name: original.verdict for name, original in originals.items() if original.verdict.outcome is Outcome.PASS
+        }
+        attempts = [f"{name}: {original.words}" for name, original in originals.items() if name not in right]
         failures: list[Verdict] = []
         for name in right:
             after = self._attempt(name, case, converted, required)
-            found = _compared(name, right, after)
-            if found.outcome is Outcome.PASS:
-                return found
+            verdict = _compared(name, right, after)
+            if verdict.outcome is Outcome.PASS:
+                return verdict
             attempts.append(f"{name}: right on the original; on the conversion {after.words}")
-            if found.outcome is not Outcome.UNSUPPORTED:
-                failures.append(found)
+            if verdict.outcome is not Outcome.UNSUPPORTED:
+                failures.append(verdict)
         why = f"not judged: no backend is right on the original and runs the conversion ({'; '.join(attempts)})"
         return failures[0] if failures else Verdict(Outcome.UNSUPPORTED, detail=why)
 
@@ -78,8 +80,8 @@ class Conversions:
         hosts = self._opened[name]
         if hosts is None:
             return _Attempt(Verdict(Outcome.UNSUPPORTED), "cannot be opened")
-        (place,) = hosts.ask([Request(0, program, case.tensors(), "own")])
-        answer = hosts.reply(place).answer
+        (number,) = hosts.ask([Request(0, program, case.tensors(), "own")])
+        answer = hosts.reply(number).answer
         hosts.strays()
         if isinstance(answer, Loss):
             return _Attempt(Verdict(Outcome.CRASH), f"the process ended ({answer.exit or answer.kind})")

@@ -21,7 +21,7 @@ _RIGHT = frozenset({Agreement.EXACT, Agreement.OPEN})
 def admitted_texts(check: Check, bounds: Bounds, output: Array) -> Array:
     """Return the lanes whose text the option's check admits; shape (lanes,)."""
     admitted = {Agreement.EXACT} if _settings(check)[1] else _RIGHT
-    return np.array([found in admitted for found in _agreements(check, bounds, output)], bool)
+    return np.array([agreed in admitted for agreed in _agreements(check, bounds, output)], bool)
 
 
 def is_weaker(check: Check, bounds: Sequence[Bounds], outputs: Sequence[Array]) -> Array:
@@ -35,8 +35,8 @@ def is_weaker(check: Check, bounds: Sequence[Bounds], outputs: Sequence[Array]) 
 
 def outcome_of(check: Check, bounds: Sequence[Bounds], outputs: Sequence[Array], lane: int) -> Outcome:
     """Return the outcome of a lane with a wrong text: a wrong type, or else a wrong shape."""
-    found = {_agreements(check, bound, output)[lane] for bound, output in zip(bounds, outputs, strict=True)}
-    return Outcome.WRONG_DTYPE if Agreement.WRONG_TYPE in found else Outcome.WRONG_SHAPE
+    agreements = {_agreements(check, bound, output)[lane] for bound, output in zip(bounds, outputs, strict=True)}
+    return Outcome.WRONG_DTYPE if Agreement.WRONG_TYPE in agreements else Outcome.WRONG_SHAPE
 
 
 def _settings(check: Check) -> tuple[frozenset[str], bool]:
@@ -49,7 +49,7 @@ def _agreements(check: Check, bounds: Bounds, output: Array) -> list[Agreement]:
     names = _settings(check)[0]
     wanted = np.broadcast_to(bounds.lower, output.shape)
     pairs = zip(wanted.tolist(), output.tolist(), strict=True)
-    return [agreement(read_text(one), read_text(other), names) for one, other in pairs]
+    return [agreement(read_text(want), read_text(got), names) for want, got in pairs]
 
 
 def read_text(element: object) -> str:

@@ -566,12 +566,13 @@ class _Judging:
 
 def _wrong_texts(check: Check, compared: Sequence[Compared]) -> Iterator[Verdict]:
     """Yield the verdict on each lane of inferred types and shapes that are wrong."""
-    bounds, outputs = [one.bounds for one in compared], [one.output for one in compared]
+    bounds, outputs = [output.bounds for output in compared], [output.output for output in compared]
     for lane in range(len(compared[0].wrong)):
-        rows = [one for one in compared if one.wrong[lane]]
-        got = [inference.read_text(one.output[lane])[:_LONGEST_TEXT] for one in rows]
+        rows = [output for output in compared if output.wrong[lane]]
+        got = [inference.read_text(output.output[lane])[:_LONGEST_TEXT] for output in rows]
         lines = [
-            f"{one.name}: inferred {text}, want {one.bounds.lower[lane]}" for one, text in zip(rows, got, strict=True)
+            f"{output.name}: inferred {text}, want {output.bounds.lower[lane]}"
+            for output, text in zip(rows, got, strict=True)
         ]
         yield Verdict(inference.outcome_of(check, bounds, outputs, lane), detail="\n".join(lines))
 

@@ -49,6 +49,12 @@ PORTABLE: Mapping[str, Portable] = MappingProxyType({
     "onnx-reference": Portable("onnx", "onnx_reference"),
     "openvino-onnx": Portable("openvino", "openvino"),
     "openvino": Portable("openvino", "openvino", ("openvino",)),
+    "onnx-infer": Portable("onnx", "onnx_tools"),
+    "onnx-infer-strict": Portable("onnx", "onnx_tools"),
+    "onnx-infer-data": Portable("onnx", "onnx_tools"),
+    "onnx-check": Portable("onnx", "onnx_tools"),
+    "onnx-check-full": Portable("onnx", "onnx_tools"),
+    "onnx-convert": Portable("onnx", "onnx_tools"),
 })  # fmt: skip
 """By the names of the runners; each is in the client's table too."""
 

@@ -547,7 +547,77 @@ def _attribute(told: Mapping[str, Any]) -> Any:
     return bool(value) if kind == "boolean" else value
 
 
+class OnnxTool:
+    """A tool of the onnx package that runs nothing; `kind` and settings as in the built-in runner."""
+
+    newest = 26  # of conversions, as in the built-in runner
+
+    def __init__(self, kind: str, **settings: bool) -> None:
+        import onnx.checker  # noqa: PLC0415
+        import onnx.shape_inference  # noqa: PLC0415
+        import onnx.version_converter  # noqa: PLC0415
+
+        self.library: Any = onnx
+        self.kind = kind
+        self.version = str(onnx.__version__)
+        self.facts: Mapping[str, str] = {}
+        self._settings = settings
+        numbers = {"float": "float32", "double": "float64"}
+        self._names = {n: numbers.get(name.lower(), name.lower()) for name, n in onnx.TensorProto.DataType.items()}
+
+    def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
+        """Infer, check or convert."""
+        model = self.library.ModelProto()
+        model.ParseFromString(base64.b64decode(question["model"]))
+        answer: list[Any] = []
+        if self.kind == "check":
+            self.library.checker.check_model(model, **self._settings)
+        elif self.kind == "infer":
+            for output in model.graph.output:
+                output.ClearField("type")
+            made = self.library.shape_inference.infer_shapes(model, **self._settings)
+            answer = [self._text(output.type) for output in made.graph.output]
+        else:
+            program = question["program"]
+            if program["domain"]:
+                raise Unsupported("the version converter only converts the default domain", "operator-version")
+            target = max(min(self.newest, self.library.defs.onnx_opset_version()), program["opset"])
+            made = self.library.version_converter.convert_version(model, target)
+            answer = [np.frombuffer(made.SerializeToString(), np.uint8)]
+        return lambda _values: answer
+
+    def meaning(self, _error: Exception) -> Unsupported | None:
+        """Return None: the built-in runner's table decides."""
+        return None
+
+    def _text(self, proto: Any) -> str:
+        """Return a type as text; `?` if it is unknown."""
+        kind = proto.WhichOneof("value")
+        if kind == "tensor_type":
+            tensor = proto.tensor_type
+            name = self._names.get(tensor.elem_type, "?") if tensor.elem_type else "?"
+            if name == "?" or not tensor.HasField("shape"):
+                return name
+            dims = [str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in tensor.shape.dim]
+            return f"{name}[{','.join(dims)}]"
+        if kind == "map_type":
+            return f"map({self._names.get(proto.map_type.key_type)},{self._plain(proto.map_type.value_type)})"
+        if kind == "sparse_tensor_type":
+            return f"sparse({self._names.get(proto.sparse_tensor_type.elem_type)})"
+        held = {"sequence_type": "seq", "optional_type": "optional"}.get(kind)
+        return f"{held}({self._plain(getattr(proto, kind).elem_type)})" if held else "?"
+
+    def _plain(self, proto: Any) -> str:
+        return re.sub(r"\[.*\]", "", self._text(proto))
+
+
 LIBRARIES: Mapping[str, Callable[[], Library]] = {
+    "onnx-infer": lambda: OnnxTool("infer"),
+    "onnx-infer-strict": lambda: OnnxTool("infer", check_type=True, strict_mode=True),
+    "onnx-infer-data": lambda: OnnxTool("infer", data_prop=True),
+    "onnx-check": lambda: OnnxTool("check"),
+    "onnx-check-full": lambda: OnnxTool("check", full_check=True),
+    "onnx-convert": lambda: OnnxTool("convert"),
     "onnxruntime": OnnxRuntime,
     "onnxruntime-noopt": lambda: OnnxRuntime("ORT_DISABLE_ALL"),
     "onnx-reference": OnnxReference,
@@ -584,7 +654,8 @@ class Client:
         self._library = LIBRARIES[self._name]()
         told = {"answer": "hello", "protocol": 1, "name": self._name, "version": self._library.version}
         facts = {**self._library.facts, "python": platform.python_version(), "numpy": np.__version__}
-        return {**told, "standards": getattr(self._library, "standards", ("onnx",)), "facts": facts}
+        standards, kind = getattr(self._library, "standards", ("onnx",)), getattr(self._library, "kind", "run")
+        return {**told, "standards": standards, "facts": facts, **({} if kind == "run" else {"kind": kind})}
 
     def _prepare(self, question: Mapping[str, Any]) -> dict[str, Any]:
         for one in question.get("drop", ()):
@@ -601,6 +672,8 @@ class Client:
         found: list[Any] = []
         types = [one["type"] for one in answers_of(program)]
         outputs = list(run(values))
+        if hasattr(self._library, "kind"):  # texts or bytes, whatever the types of the program's outputs
+            return {"answer": "outputs", "outputs": [told_of(one) for one in outputs]}
         types += ["float32"] * (len(outputs) - len(types))
         structure = [flattened(type_, value, found) for type_, value in zip(types, outputs)]
         answer = {"answer": "outputs", "outputs": [told_of(one) for one in found]}
