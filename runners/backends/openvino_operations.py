@@ -32,14 +32,7 @@ _TABLES = "include/openvino/opsets"
 _ENTRY = re.compile(r"^_OPENVINO_OP_REG\((\w+), *([\w:]+)\)", re.MULTILINE)
 _USUAL: tuple[TypeOrAny, ...] = (None, "float32", "int64", "int32", "bool")
 _KINDS: Mapping[type, str] = {bool: "boolean", int: "int", float: "float", str: "string"}
-_REQUIRED: Mapping[str, object] = {
-    "boolean": False,
-    "int": 1,
-    "float": 1.0,
-    "string": "i,i",  # the only text that decides how many inputs there are is the equation of Einsum
-    "ints": [1, 1],
-    "floats": [1.0, 1.0],
-}
+_REQUIRED: Mapping[str, object] = {"boolean": False, "int": 1, "float": 1.0, "ints": [1, 1], "floats": [1.0, 1.0]}
 _INPUTS_TO_LIVE: Mapping[str, int] = {"Broadcast": 2}
 """The inputs without which making an operation ends the process."""
 _UNNAMED = Layout(

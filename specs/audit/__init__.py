@@ -260,7 +260,8 @@ class _Counts:
             is_allowed = least <= n and (most is None or n <= most)
             if n in self.taken and n < least:
                 return min(n, len(self.ports) - 1)
-            if is_allowed and n not in self.taken:
+            by_attribute = most is None and n > least and not exact  # the number of a variadic port may follow from one
+            if is_allowed and n not in self.taken and not by_attribute:
                 return n if n == least else min(n, len(self.ports)) - 1
             if n in self.taken and not is_allowed and exact:
                 return len(self.ports)
