@@ -169,6 +169,8 @@ def _to_whole(c: Call, y: Value, type_: str) -> Value:
 
 
 def _extreme(c: Call, data: Value, axes: Value | None, *, largest: bool) -> Value:
+    if _is_identity(c):
+        return data
     x = data.cast("uint8") if data.kind == "bool" else data
 
     def formula(x: Value, over: tuple[int, ...], keep: bool) -> Value:
@@ -183,7 +185,8 @@ def _extreme(c: Call, data: Value, axes: Value | None, *, largest: bool) -> Valu
         if c.silent("empty-set"):  # nothing is left of NaN alone
             skipped = skipped.undefined(skipped.isnan())
         taken = c.open("nan")
-        return {"propagates": found, "ignored": skipped}.get(taken) or found.either(skipped)
+        free = skipped.undefined(found.isnan())
+        return {"propagates": found, "ignored": skipped, "unspecified": free}.get(taken) or found.either(skipped)
 
     return _reduced(c, x, axes, formula).cast(data.type)
 

@@ -162,6 +162,15 @@ def test_a_root_that_fits_is_admitted_even_if_the_squares_do_not() -> None:
     assert {one.values[0].tolist() for one in found if one.taken.get("narrow-sum") == "exact"} == {125}
 
 
+def test_an_extreme_of_a_line_with_nan_is_open_and_that_of_another_line_is_not() -> None:
+    given = {"data": np.array([[np.nan, 1], [2, 3]], F), "axes": np.array([1])}
+    found = by_option(readings("openvino/ReduceMin-1", given, OUTPUT), "nan")
+    assert {option: answer[1] for option, answer in found.items()} == dict.fromkeys(found, 2)
+    assert np.isnan(found["propagates"][0])
+    assert found["ignored"][0] == 1
+    assert "unspecified" in found
+
+
 def test_the_extremes_of_nothing_are_undefined() -> None:
     given = {"data": np.zeros((2, 0), F), "axes": np.array([1])}
     for operator in ("ReduceMax-1", "ReduceMin-1"):
