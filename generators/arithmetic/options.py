@@ -89,14 +89,18 @@ class Maker:
 
         A formula with floating-point numbers has none: what becomes of these is declared for their own types.
         """
-        ports = {index: declared for index, type_ in self.recording.whole_ports if (declared := self.whole.get(type_))}
+        ports = {
+            index: declared
+            for index, type_ in self.recording.whole_ports
+            if (declared := self.declared_integers.get(type_))
+        }
         if not ports or self.recording.real_types:
             return None
         arrays = [wrapped(array, ports[n]) if n in ports else array for n, array in enumerate(self.arrays)]
         return self.recording.exact(arrays)
 
     @functools.cached_property
-    def whole(self) -> dict[str, str]:
+    def declared_integers(self) -> dict[str, str]:
         """The integer types in which declared integer types compute."""
         declared = self.rules.declared.items()
         return {t: d.compute for t, d in declared if d.compute and kind_of(t) == "int"}
@@ -277,8 +281,8 @@ class Maker:
         errors = bounded(recording.graph, recording.live, values, recording.contexts[0], fork.outputs)
         held = dict(values)
         for at in (*fork.outputs, *(at for check in fork.checks for at in check.arrays)):
-            if (type_ := nodes[at].type) in self.whole:
-                held[at] = Known(wrapped(values[at].v, self.whole[type_]).astype(element_type(type_).dtype))
+            if (type_ := nodes[at].type) in self.declared_integers:
+                held[at] = Known(wrapped(values[at].v, self.declared_integers[type_]).astype(element_type(type_).dtype))
         bounds = tuple(_laned(exact_bounds(held[at], errors[at], nodes[at].type), self.lanes) for at in fork.outputs)
         return Option((), bounds, level="declared", applies=self._everywhere, checks=self._checks(fork, held))
 

@@ -296,9 +296,9 @@ class Host:
         answers = {}
         started = time.perf_counter()
         try:
-            found = runner.run_together([(request.program, request.inputs) for request in able.values()])
+            outputs_of = runner.run_together([(request.program, request.inputs) for request in able.values()])
             seconds = (time.perf_counter() - started) / len(able)
-            for (index, request), were, outputs in zip(able.items(), copies, found, strict=True):
+            for (index, request), were, outputs in zip(able.items(), copies, outputs_of, strict=True):
                 if outputs is not None and not any(_overwritten(request, were)):
                     answer = answer_of(request.program, outputs)
                     tensors, structure = map(_tensor, answer.outputs), map(Nesting.of, answer.structure)
