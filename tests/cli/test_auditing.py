@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 from click.testing import CliRunner, Result
@@ -48,8 +49,9 @@ def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def specs_with(folder: Path, standard: str, old: str, new: str) -> Path:
-    """Return a folder with one standard's ReduceMean, changed."""
+    """Return a folder with one standard's ReduceMean, changed, and the families."""
     (folder / standard).mkdir()
+    copytree(default_root() / "families", folder / "families")
     text = (default_root() / standard / "ReduceMean.yaml").read_text()
     assert old in text
     (folder / standard / "ReduceMean.yaml").write_text(text.replace(old, new, 1))
