@@ -7,6 +7,9 @@ from collections.abc import Mapping
 _TRACKERS: Mapping[str, str] = {
     "onnxruntime": "https://github.com/microsoft/onnxruntime/issues",
     "onnx-reference": "https://github.com/onnx/onnx/issues",
+    "onnx-infer": "https://github.com/onnx/onnx/issues",
+    "onnx-check": "https://github.com/onnx/onnx/issues",
+    "onnx-convert": "https://github.com/onnx/onnx/issues",
     "openvino": "https://github.com/openvinotoolkit/openvino/issues",
     "onednn": "https://github.com/uxlfoundation/oneDNN/issues",
     "tract": "https://github.com/sonos/tract/issues",

@@ -44,9 +44,8 @@ class Conversions:
     def verdict(self, case: Batch, answer: Answered, required: Requirements) -> Verdict:
         """Return the verdict on a conversion of a single case's program: the model's bytes, or a refusal."""
         if case.expectation.invalid:
-            return Verdict(
-                Outcome.UNSUPPORTED, {"invalid": []}, "not judged: no conversion of an invalid program is right"
-            )
+            why = "not judged: no conversion of an invalid program is right"
+            return Verdict(Outcome.UNSUPPORTED, {"invalid": []}, why, reason="other")
         if isinstance(answer, Refusal):
             outcome = Outcome.UNSUPPORTED if answer.unsupported else Outcome.ERROR
             return Verdict(outcome, detail=f"refused: {answer.words}", reason=answer.reason)
@@ -68,7 +67,7 @@ class Conversions:
             if verdict.outcome is not Outcome.UNSUPPORTED:
                 failures.append(verdict)
         why = f"not judged: no backend is right on the original and runs the conversion ({'; '.join(attempts)})"
-        return failures[0] if failures else Verdict(Outcome.UNSUPPORTED, detail=why)
+        return failures[0] if failures else Verdict(Outcome.UNSUPPORTED, detail=why, reason="other")
 
     def _attempt(self, name: str, case: Batch, program: Program, required: Requirements) -> _Attempt:
         if name not in self._opened:

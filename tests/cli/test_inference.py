@@ -7,11 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 from click.testing import CliRunner
 from fakes.here import run_here
 from fakes.ran import Ran
 
+import opconform
 from opconform.cli import main
 
 MEANS = "onnx/ReduceMean-13/float32/*"
@@ -211,3 +213,13 @@ def test_a_program_of_the_process_protocol_can_be_of_any_kind(run, tmp_path: Pat
     ran = run(f"cmd:{sys.executable} {file} {kind}", "--select", "onnx/Relu-6/float32/scalar/*")
     outcomes = {result["outcome"] for result in ran.lines}
     assert outcomes == ({"pass", "accepted-invalid"} if kind == "check" else {"pass"}), ran.output
+
+
+def test_results_of_tools_are_as_the_schema_says(run) -> None:
+    read = json.loads((Path(opconform.__file__).parent / "reports" / "schemas" / "result.schema.json").read_text())
+    validator = jsonschema.Draft202012Validator(read)
+    selected = ("--select", WRONG_AXIS, "--select", FED, "--select", HARDMAX, "--select", STFT)
+    for backend in ("onnx-infer", "onnx-check-full", "onnx-convert"):
+        lines = run(backend, *selected).lines
+        assert len(lines) == 4
+        assert [error.message for line in lines for error in validator.iter_errors(line)] == []
