@@ -52,7 +52,7 @@ def _lent(value: Any) -> Any:
     kind = str(getattr(value, "dtype", ""))
     name = kind.removeprefix(_TORCH)
     try:
-        if kind.startswith(_TORCH) and name not in np.sctypeDict and hasattr(value, "view"):
+        if kind.startswith(_TORCH) and name.startswith(("bfloat16", "float8")):
             return _of_bits(value, name)
         if hasattr(value, "__array__") or not hasattr(value, "__dlpack__"):
             return np.asarray(value)
@@ -67,7 +67,7 @@ def _of_bits(value: Any, name: str) -> Array:
     """Return a torch tensor of a type that NumPy lacks, by its bits."""
     import torch  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415 - the tensor's own library
 
-    short = {"float8_e4m3fn": "float8e4m3fn", "float8_e4m3fnuz": "float8e4m3fnuz"}.get(name) or name.replace("_", "")
+    short = name.replace("_", "").replace("e8m0fnu", "e8m0")
     if short not in element_types():
         raise ValueError(f"expected elements of a type such as float32; read {name}")
     dtype = element_type(short).dtype

@@ -168,6 +168,15 @@ def test_tensors_of_other_libraries_are_read(way: str) -> None:
         check("onnx/Relu-14", {"X": Lends(x, way)}, {}, Lends(x, way))
 
 
+@pytest.mark.parametrize("name", ["bfloat16", "float16", "float32", "float8_e4m3fn", "float8_e5m2"])
+def test_tensors_of_torch_are_read_in_their_own_types(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.tensor([[-1.5, 2.0]], requires_grad=True).to(getattr(torch, name))
+    assert check("onnx/Identity-19", {"input": x}, {}, x).passes
+    with pytest.raises(AssertionError, match="wrong-value"):
+        check("onnx/Identity-19", {"input": x}, {}, torch.flip(x.detach().float(), [1]).to(x.dtype))
+
+
 @pytest.mark.parametrize("type_", [ml_dtypes.bfloat16, np.float16])
 def test_small_floats_are_judged(type_) -> None:
     x = np.array([0.1, 0.7, -3.0], type_)
