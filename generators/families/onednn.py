@@ -119,6 +119,7 @@ def avg_pool(c: Call, formula: Formula, src: Value) -> Value:
 
     src, dst: [N, spatial..., C], or [N, C, spatial...] for NCX. Source: oneDNN Graph AvgPool.
     """
+    c.require("types", src.kind == "real")  # the mean of whole numbers would be rounded
     counted = {"count_include_pad": int(not c.attr("exclude_pad"))}
     y: Value = formula(channels_second(c, src), **framing(c), **counted)
     return as_told(c, y)
@@ -142,6 +143,7 @@ def avg_pool_backward(c: Call, formula: Formula, diff_dst: Value, src_shape: Val
     Graph AvgPoolBackward.
     """
     c.require("shape-given", src_shape is not None or c.sets("src_shape"))
+    c.require("types", diff_dst.kind == "real")
     shape = c.ints("src_shape") or ()
     c.require("shape-rank", len(shape) == diff_dst.rank)
     src = c.constant(np.zeros(shape), diff_dst.type)

@@ -15,11 +15,19 @@ from .pointwise import meet
 
 
 def squared_difference(c: Call, formula: Formula, a: Value, b: Value) -> Value:
-    """The square of the difference, element by element.
+    """The square of the difference, element by element; of unsigned numbers below zero it is that, or 0.
 
     a: shape D, b: shape E, broadcast by auto_broadcast's rule. Source: OpenVINO SquaredDifference-1.
     """
-    difference = broadcast(c, formula, a, b)
+
+    def apart(a: Value, b: Value) -> Value:
+        c.require("broadcast", meet(a.shape, b.shape))
+        difference = a.maximum(b) - a.minimum(b)
+        below = a < b
+        return difference.where(~below, 0) if c.open("below-zero", below) == "saturated" else difference
+
+    unsigned = a.kind == "int" and not element_type(a.type).smallest
+    difference = broadcast(c, apart if unsigned else formula, a, b)
     return difference * difference
 
 
