@@ -370,12 +370,18 @@ def terms_from(fields: Mapping[str, Any], source: object) -> Terms:
 def _refuse_unknown_types(declaration: Declaration) -> None:
     """Raise ValueError if a declaration names a type that is not one of numbers, or computes in one of another kind."""
     for name, declared in declaration.types.items():
-        kinds = {
-            known.kind.removeprefix("un") if (known := element_types().get(type_)) else ""
-            for type_ in (name, declared.compute or name, declared.accumulator or name)
-        }
-        if kinds not in ({"float"}, {"signed"}):
-            raise ValueError(f"arithmetic: {name!r}: neither floating-point types nor integer types")
+        own = _numbers(name)
+        if not own:
+            raise ValueError(f"arithmetic: {name!r} is no floating-point or integer type")
+        for type_ in (declared.compute or name, declared.accumulator or name):
+            if _numbers(type_) != own:
+                raise ValueError(f"arithmetic: {type_!r} is no {own} type")
+
+
+def _numbers(type_: object) -> str:
+    """Return what numbers a type has, in words; or nothing for other types and names of none."""
+    known = element_types().get(type_) if isinstance(type_, str) else None
+    return {"float": "floating-point", "signed": "integer", "unsigned": "integer"}.get(known.kind, "") if known else ""
 
 
 UNKNOWN = "unknown"

@@ -48,13 +48,15 @@ def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auditing, "read_library", read)
 
 
-def specs_with(folder: Path, standard: str, old: str, new: str) -> Path:
-    """Return a folder with one standard's ReduceMean, changed, and the families."""
+def specs_with(folder: Path, standard: str, old: str, new: str, *, file: str = "") -> Path:
+    """Return a folder with one standard's ReduceMean and the families, one of the files changed."""
     (folder / standard).mkdir()
     copytree(default_root() / "families", folder / "families")
-    text = (default_root() / standard / "ReduceMean.yaml").read_text()
+    spec = f"{standard}/ReduceMean.yaml"
+    (folder / spec).write_text((default_root() / spec).read_text())
+    text = (folder / (file or spec)).read_text()
     assert old in text
-    (folder / standard / "ReduceMean.yaml").write_text(text.replace(old, new, 1))
+    (folder / (file or spec)).write_text(text.replace(old, new, 1))
     return folder
 
 
@@ -101,7 +103,8 @@ def test_what_onednn_refuses_of_its_page_is_disputed_and_no_failure(read_once: N
 @needs_onednn
 def test_without_the_dispute_the_same_difference_fails(tmp_path: Path, library) -> None:
     library("onednn", "ReduceMeanOfOneDnn")
-    done = call("dev", "audit", "onednn", "--specs", specs_with(tmp_path, "onednn", "    disputes: inputs.axes\n", ""))
+    root = specs_with(tmp_path, "onednn", "    disputes: inputs.axes\n", "", file="families/axes.yaml")
+    done = call("dev", "audit", "onednn", "--specs", root)
     assert done.exit_code == 1
     assert f"{tmp_path}/onednn/ReduceMean.yaml:8:22: input 2: here axes: optional int32, oneDNN" in done.output
 

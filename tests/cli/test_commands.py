@@ -485,7 +485,9 @@ def test_a_dry_run_tells_the_cases_and_programs_of_the_backend_s_standards(tmp_p
         done = call("run", backend, *select, "--dry-run", "--out", tmp_path / backend)
         assert done.exit_code == 0
         of_it = [i for i in ids if i.startswith(f"{standard}/")]
-        assert re.match(rf"{standard}: {len(of_it)} cases of \d+ programs, about \d+ s of one processor", done.stdout)
+        assert re.match(
+            rf"{standard}: {len(of_it):,} cases of [\d,]+ programs, about \d+ s of one processor", done.stdout
+        )
         assert len(done.stdout.splitlines()) == 1
         assert not (tmp_path / backend).exists()
 
