@@ -130,6 +130,7 @@ def max_pool_backward(c: Call, formula: Formula, src: Value, diff_dst: Value) ->
 
     src: as in MaxPool; diff_dst: the shape of its result; diff_src: that of src. Source: oneDNN Graph MaxPoolBackward.
     """
+    c.require("types", src.kind == "real")
     y, _ = formula(channels_second(c, src), **framing(c), dilations=c.ints("dilations"))
     y = as_told(c, y)
     c.require("windows", y.shape == diff_dst.shape)
