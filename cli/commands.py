@@ -201,6 +201,13 @@ def can(**options: Any) -> int:
 
 @click.command(cls=Examples, examples="opconform dev lock --check\nopconform dev lock")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if the lock does not match the suite.")
+@click.option(
+    "--results",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="With --check: a run of this suite by this code, whose digests need not be computed again; several times.",
+)
 @click.option("--folder", metavar="DIR", type=click.Path(path_type=Path), help="Another folder of locks.")
 @click.option("--changes", metavar="FILE", type=click.Path(path_type=Path), help="Another list of changes.")
 @SPECS

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
+from types import MappingProxyType
 
 from ..cases.errors import OpconformError
 from ..cases.ids import operator_version_of
@@ -32,8 +33,10 @@ from ..generators.locked import PLAN, is_locked, plan_text
 from ..generators.plan import Selection, by_version, planned
 from ..generators.source import GeneratedCases
 from ..reports.progress import tracked
+from ..reports.runs import read_results, read_run
 from ..reports.text import counted
 from .corpora import suite_version
+from .generated_suite import suite_digest
 from .options import usable_cores
 
 CHANGES = Path("docs", "expectation-changes.md")
@@ -42,9 +45,13 @@ Lines = tuple[list[str], int]
 
 @dataclass(frozen=True)
 class LockOptions:
-    """What to do with the lock; `folder` and `changes` (of expectations) default to this checkout's."""
+    """What to do with the lock; `folder` and `changes` (of expectations) default to this checkout's.
+
+    `results`: folders of runs of this suite, whose digests a check takes as they are.
+    """
 
     check: bool = False
+    results: tuple[Path, ...] = ()
     folder: Path | None = None
     changes: Path | None = None
     specs: Path | None = None
@@ -73,7 +80,9 @@ def lock(options: LockOptions) -> Lines:
     old = read_locks(folder) if folder.is_dir() else {}
     suite = suite_version()
     source = GeneratedCases(options.specs)
-    new = suite_locks(source, suite)
+    if options.results and not options.check:
+        raise OpconformError("lock: --results goes with --check: what is locked is computed")
+    new = suite_locks(source, suite, digests_of_runs(options.results, source))
     if options.check:
         lines, code = _checked(folder, old, new)
         if code == 0 and not is_locked(source.library, folder):
@@ -85,18 +94,40 @@ def lock(options: LockOptions) -> Lines:
     return lines, code
 
 
-def suite_locks(source: GeneratedCases, suite: str) -> dict[str, Lock]:
-    """Return the locks of the default suite, by operator version, sorted."""
+def digests_of_runs(folders: Sequence[Path], source: GeneratedCases) -> dict[str, CaseDigests]:
+    """Return the digests of cases and expectations in results folders, by the ids of the cases.
+
+    Raises OpconformError if a folder cannot be read, or if its run was of other spec files or another version.
+    """
+    digests: dict[str, CaseDigests] = {}
+    for folder in folders:
+        suite = read_run(folder)["suite"]["digest"]
+        if suite != suite_digest(source.library):
+            raise OpconformError(f"{folder}: a run of another suite, {suite[:SHORT]}; run this one again")
+        for result in read_results(folder):
+            if result.case_digest and result.expectation_digest:
+                digests[result.case] = CaseDigests(result.case, result.case_digest, result.expectation_digest)
+    return digests
+
+
+def suite_locks(
+    source: GeneratedCases, suite: str, known: Mapping[str, CaseDigests] = MappingProxyType({})
+) -> dict[str, Lock]:
+    """Return the locks of the default suite, by operator version, sorted; cases with known digests are not made."""
     with tracked(planned(source.library, Selection()), "planning") as ids:
         versions = list(by_version(ids).values())
     source.library.refuse_broken()
     if not versions:
         raise OpconformError("the suite has no cases")
-    with ProcessPoolExecutor(min(usable_cores(), len(versions)), get_context("forkserver")) as pool:
-        made = pool.map(_digests, repeat(source.unread), sorted(versions, key=len, reverse=True))
-        with tracked(made, "operator versions", len(versions)) as shown:
-            found = by_operator(one for those in shown for one in those)
-    return {operator: lock_of(operator, suite, cases) for operator, cases in sorted(found.items())}
+    unknown = [rest for ids in versions if (rest := [id_ for id_ in ids if id_ not in known])]
+    locked = dict(by_operator(known[id_] for ids in versions for id_ in ids if id_ in known))
+    if unknown:
+        with ProcessPoolExecutor(min(usable_cores(), len(unknown)), get_context("forkserver")) as pool:
+            made = pool.map(_digests, repeat(source.unread), sorted(unknown, key=len, reverse=True))
+            with tracked(made, "operator versions", len(unknown)) as shown:
+                for operator, cases in by_operator(one for those in shown for one in those).items():
+                    locked.setdefault(operator, []).extend(cases)
+    return {operator: lock_of(operator, suite, cases) for operator, cases in sorted(locked.items())}
 
 
 def _digests(source: GeneratedCases, ids: Sequence[str]) -> list[CaseDigests]:

@@ -16,7 +16,7 @@ pytest_plugins = ["pytester"]
 # A change is judged on the same examples each time it is, in the gate on more of them, `thorough`; a weekly workflow
 # draws others, `random`. A property says how many it takes only where each example is expensive.
 settings.register_profile("usual", deadline=None, max_examples=25, derandomize=True)
-settings.register_profile("thorough", deadline=None, max_examples=200, derandomize=True)
+settings.register_profile("thorough", deadline=None, max_examples=100, derandomize=True)
 settings.register_profile("random", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 

@@ -8,8 +8,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
+from fakes.folders import write_folder
+from fakes.results import result
 
 from opconform.cases.lock import (
     CaseDigests,
@@ -24,8 +27,10 @@ from opconform.cases.lock import (
     unexplained,
 )
 from opconform.cli import main
+from opconform.cli.generated_suite import suite_digest
+from opconform.generators.families import vocabularies
 from opconform.generators.selection import suite_cases
-from opconform.specs.loader import default_root
+from opconform.specs.loader import Library, default_root
 
 ONE, OTHER = "onnx/Mean-13/float32/2/-/ones", "onnx/Mean-8/float32/2/-/ones"
 A, B = "a" * 64, "b" * 64
@@ -124,6 +129,7 @@ def specs(tmp_path: Path) -> Path:
     folder = tmp_path / "specs" / "onednn"
     folder.mkdir(parents=True)
     shutil.copy(default_root() / "onednn" / "ReduceMean.yaml", folder)
+    shutil.copytree(default_root() / "families", folder.parent / "families")
     return folder.parent
 
 
@@ -155,6 +161,24 @@ def test_the_lock_of_this_suite_is_checked(lock: Callable[..., Result], tmp_path
     before = files[0].read_bytes()
     assert lock().exit_code == 0
     assert files[0].read_bytes() == before
+
+
+def test_a_check_takes_the_digests_of_runs_of_this_suite_alone(
+    lock: Callable[..., Result], tmp_path: Path, specs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock()
+    monkeypatch.setattr("opconform.cli.locking.ProcessPoolExecutor", None)  # nothing is computed
+    cases = read_lock(tmp_path / "locks" / "onednn-ReduceMean.lock").cases
+    results = [result(case=case.id, case_digest=case.case, expectation_digest=case.expectation) for case in cases]
+    suite = {"version": "0.1.0", "digest": suite_digest(Library(specs, vocabularies()))}
+    done = lock("--check", "--results", write_folder(tmp_path / "same", results, suite=suite))
+    assert (done.exit_code, f"the lock matches the suite: {len(cases)} cases" in done.output) == (0, True)
+    results[3] = msgspec.structs.replace(results[3], expectation_digest="0" * 64)
+    done = lock("--check", "--results", write_folder(tmp_path / "changed", results, suite=suite))
+    assert (done.exit_code, f"1 expectation changed, the first: {cases[3].id}" in done.output) == (1, True)
+    done = lock("--check", "--results", write_folder(tmp_path / "other", results))
+    assert (done.exit_code, "a run of another suite" in done.output) == (2, True)
+    assert lock("--results", tmp_path / "same").exit_code == 2
 
 
 def test_a_plan_of_other_spec_files_or_code_fails_the_check_until_it_is_locked(
