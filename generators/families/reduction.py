@@ -338,7 +338,8 @@ def _unlisted(c: Call, rank: int, listed: tuple[int, ...] | None) -> tuple[int, 
 
 def _settle(c: Call, clause: str, silence: str) -> None:
     """Continue with the chosen option if the version has this silence; otherwise the clause makes it invalid."""
-    c.require(clause, c.answer(silence, "invalid") != "invalid")
+    if c.answer(silence, "invalid") == "invalid":
+        c.require(clause, False)
 
 
 def _keeps(c: Call) -> bool:
