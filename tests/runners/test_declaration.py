@@ -41,7 +41,8 @@ def test_what_is_not_declared_is_usual(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("flot32: {compute: tf32}", ":1:1: unknown key 'flot32'; did you mean 'float32'?"),
-        ("int32: {compute: tf32}", ":1:1: unknown key 'int32'; known here: float16, bfloat16, float32,"),
+        ("int32: {compute: tf32}", ":1:18: expected int8, int16, int32, uint8, uint16 or uint32; read 'tf32'"),
+        ("bool: {compute: tf32}", ":1:1: unknown key 'bool'; known here: float16, bfloat16, float32,"),
         ("float32: {compute: tf23}", ":1:20: expected float16, bfloat16, tf32, float32 or float64; read"),
         ("float32: {compute: tf23}", "did you mean 'tf32'?"),
         ("float32: {compute: [tf32]}", ":1:20: expected float16, bfloat16, tf32, float32 or float64; read a list"),
