@@ -256,7 +256,7 @@ def test_the_quick_starts_work_with_the_wheel_alone(checkout: Path, environment:
     command = [sys.executable, script, "--environment", environment]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert ran.stdout.count("== start-") == 3
+    assert ran.stdout.count("== start-") == 4
 
 
 @pytest.mark.slow

@@ -176,7 +176,10 @@ class Side:
             name = self.roles.get(role)
             if name is None or (value is Word.OMITTED and self.version.signature.input(name) is None):
                 raise Inexpressible(f"{self.name} has no {role}")
-            text = setting_text(self.version, types, name, self._own(name, value, types), {})
+            try:
+                text = setting_text(self.version, types, name, self._own(name, value, types), {})
+            except OverflowError:  # infinity, of an input of whole numbers
+                raise Inexpressible(f"{self.name}: {name} has no such number") from None
             if text is not None:
                 settings[name] = text
         case = CaseId(self.name, types, situation.shapes, tuple(sorted(settings.items())), situation.fill)
