@@ -80,9 +80,7 @@ LINES = {  # what is written in place of an answer
     "unsupported": lambda told: json.dumps({**refusal(told), "answer": "unsupported", "reason": "shape"}) + "\n",
 }
 ACTS = {  # what is done in place of an answer
-    "before-reading": lambda told: sequence(
-        lambda: write(json.dumps(told) + "\n"), lambda: write(json.dumps({**told, "id": told["id"] + 1}) + "\n")
-    ),
+    "before-reading": lambda told: write(f"{json.dumps(told)}\n{json.dumps({**told, 'id': told['id'] + 1})}\n"),
     "no-utf8": lambda told: os.write(1, b'{"id": 1, "answer": "\xff"}\n'),
     "gigabyte": lambda told: [write("a" * (1 << 20)) for _ in range(1024)],
     "silent": lambda told: time.sleep(3600),
