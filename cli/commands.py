@@ -206,7 +206,7 @@ def can(**options: Any) -> int:
     metavar="DIR",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="With --check: a run of this suite by this code, whose digests need not be computed again; several times.",
+    help="With --check: a run of this suite by this code. Versions whose digests it has are not made again.",
 )
 @click.option("--folder", metavar="DIR", type=click.Path(path_type=Path), help="Another folder of locks.")
 @click.option("--changes", metavar="FILE", type=click.Path(path_type=Path), help="Another list of changes.")

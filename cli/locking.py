@@ -47,7 +47,7 @@ Lines = tuple[list[str], int]
 class LockOptions:
     """What to do with the lock; `folder` and `changes` (of expectations) default to this checkout's.
 
-    `results`: folders of runs of this suite, whose digests a check takes as they are.
+    `results`: folders of runs of this suite; versions of which they have the locked digests are not made again.
     """
 
     check: bool = False
@@ -82,7 +82,8 @@ def lock(options: LockOptions) -> Lines:
     source = GeneratedCases(options.specs)
     if options.results and not options.check:
         raise OpconformError("lock: --results goes with --check: what is locked is computed")
-    new = suite_locks(source, suite, digests_of_runs(options.results, source))
+    locked = {case.id: case for lock in old.values() for case in lock.cases}
+    new = suite_locks(source, suite, digests_of_runs(options.results, source, locked))
     if options.check:
         lines, code = _checked(folder, old, new)
         if code == 0 and not is_locked(source.library, folder):
@@ -94,10 +95,14 @@ def lock(options: LockOptions) -> Lines:
     return lines, code
 
 
-def digests_of_runs(folders: Sequence[Path], source: GeneratedCases) -> dict[str, CaseDigests]:
-    """Return the digests of cases and expectations in results folders, by the ids of the cases.
+def digests_of_runs(
+    folders: Sequence[Path], source: GeneratedCases, locked: Mapping[str, CaseDigests]
+) -> dict[str, CaseDigests]:
+    """Return the digests in results folders that are those of the lock, by the ids of the cases.
 
-    Raises OpconformError if a folder cannot be read, or if its run was of other spec files or another version.
+    A run makes expectations in other groups than the lock, and the last bit of a bound may depend on that; so another
+    digest proves nothing. Raises OpconformError if a folder cannot be read, or if its run was of other spec files or
+    another version.
     """
     digests: dict[str, CaseDigests] = {}
     for folder in folders:
@@ -105,28 +110,30 @@ def digests_of_runs(folders: Sequence[Path], source: GeneratedCases) -> dict[str
         if suite != suite_digest(source.library):
             raise OpconformError(f"{folder}: a run of another suite, {suite[:SHORT]}; run this one again")
         for result in read_results(folder):
-            if result.case_digest and result.expectation_digest:
-                digests[result.case] = CaseDigests(result.case, result.case_digest, result.expectation_digest)
+            own = CaseDigests(
+                result.case, (result.case_digest or "")[:SHORT], (result.expectation_digest or "")[:SHORT]
+            )
+            if locked.get(result.case) == own:
+                digests[result.case] = own
     return digests
 
 
 def suite_locks(
     source: GeneratedCases, suite: str, known: Mapping[str, CaseDigests] = MappingProxyType({})
 ) -> dict[str, Lock]:
-    """Return the locks of the default suite, by operator version, sorted; cases with known digests are not made."""
+    """Return the locks of the default suite, sorted; a version of which all digests are known is not made."""
     with tracked(planned(source.library, Selection()), "planning") as ids:
         versions = list(by_version(ids).values())
     source.library.refuse_broken()
     if not versions:
         raise OpconformError("the suite has no cases")
-    unknown = [rest for ids in versions if (rest := [id_ for id_ in ids if id_ not in known])]
-    locked = dict(by_operator(known[id_] for ids in versions for id_ in ids if id_ in known))
+    unknown = [ids for ids in versions if not all(id_ in known for id_ in ids)]
+    locked = dict(by_operator(known[id_] for ids in versions if ids not in unknown for id_ in ids))
     if unknown:
         with ProcessPoolExecutor(min(usable_cores(), len(unknown)), get_context("forkserver")) as pool:
             made = pool.map(_digests, repeat(source.unread), sorted(unknown, key=len, reverse=True))
             with tracked(made, "operator versions", len(unknown)) as shown:
-                for operator, cases in by_operator(one for those in shown for one in those).items():
-                    locked.setdefault(operator, []).extend(cases)
+                locked |= by_operator(one for those in shown for one in those)
     return {operator: lock_of(operator, suite, cases) for operator, cases in sorted(locked.items())}
 
 

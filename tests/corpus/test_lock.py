@@ -163,22 +163,26 @@ def test_the_lock_of_this_suite_is_checked(lock: Callable[..., Result], tmp_path
     assert files[0].read_bytes() == before
 
 
-def test_a_check_takes_the_digests_of_runs_of_this_suite_alone(
+def test_a_check_makes_again_only_what_runs_of_this_suite_do_not_have(
     lock: Callable[..., Result], tmp_path: Path, specs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock()
-    monkeypatch.setattr("opconform.cli.locking.ProcessPoolExecutor", None)  # nothing is computed
     cases = read_lock(tmp_path / "locks" / "onednn-ReduceMean.lock").cases
     results = [result(case=case.id, case_digest=case.case, expectation_digest=case.expectation) for case in cases]
     suite = {"version": "0.1.0", "digest": suite_digest(Library(specs, vocabularies()))}
-    done = lock("--check", "--results", write_folder(tmp_path / "same", results, suite=suite))
+    same = write_folder(tmp_path / "same", results, suite=suite)
+    with monkeypatch.context() as patch:
+        patch.setattr("opconform.cli.locking.ProcessPoolExecutor", None)  # nothing is made
+        done = lock("--check", "--results", same)
     assert (done.exit_code, f"the lock matches the suite: {len(cases)} cases" in done.output) == (0, True)
     results[3] = msgspec.structs.replace(results[3], expectation_digest="0" * 64)
-    done = lock("--check", "--results", write_folder(tmp_path / "changed", results, suite=suite))
-    assert (done.exit_code, f"1 expectation changed, the first: {cases[3].id}" in done.output) == (1, True)
+    assert lock("--check", "--results", write_folder(tmp_path / "apart", results, suite=suite)).exit_code == 0
+    case = changed(tmp_path, 2)
+    done = lock("--check", "--results", same)
+    assert (done.exit_code, f"1 expectation changed, the first: {case}" in done.output) == (1, True)
     done = lock("--check", "--results", write_folder(tmp_path / "other", results))
     assert (done.exit_code, "a run of another suite" in done.output) == (2, True)
-    assert lock("--results", tmp_path / "same").exit_code == 2
+    assert lock("--results", same).exit_code == 2
 
 
 def test_a_plan_of_other_spec_files_or_code_fails_the_check_until_it_is_locked(
