@@ -186,6 +186,7 @@ _MAINTAINERS = (
     (commands.scaffold, "Begin a spec file from the standard's schema."),
     (commands.page, "Write a page of the docs about operators."),
     (commands.lock, "Write or check the digests of all cases."),
+    (commands.known_results, "Write the results that ship with a release."),
     (commands.mutants, "Test the suite on wrong and right implementations."),
     (commands.meaningless, "List the cases that admit a meaningless answer."),
     (commands.judge_data, "Judge expected outputs of ONNX's test data."),

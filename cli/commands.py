@@ -164,7 +164,8 @@ def audit_model(**options: Any) -> int:
 
 @click.command(
     cls=Examples,
-    examples="opconform can model.onnx --on onnxruntime --try\n"
+    examples="opconform can model.onnx --on onnxruntime\n"
+    "opconform can model.onnx --on onnxruntime --try\n"
     "opconform can model.onnx --on onnxruntime==1.28 --results results\n"
     "opconform can model.onnx --on openvino-onnx --results results --strict",
 )
@@ -191,12 +192,28 @@ def can(**options: Any) -> int:
     """Say which nodes of an ONNX model a backend computes rightly, as far as results show.
 
     Compares each node's operator version, types, rank and attributes with results of the suite: it passes, fails (with
-    a case), is unsupported, or nothing is known. Lists of numbers, such as pads, need only be as long. Exits 1 if a
-    node fails or is unsupported, 2 if nothing is known of any.
+    a case), is unsupported, or nothing is known. Lists of numbers, such as pads, need only be as long. Without --try
+    and --results, the results that ship with this release are used. Exits 1 if a node fails or is unsupported, 2 if
+    nothing is known of any.
     """
     from .models import CanOptions, can  # noqa: PLC0415
 
     return can(CanOptions(**options))
+
+
+@click.command("known-results", cls=Examples, examples="opconform dev known-results opconform-results/2026-11-28")
+@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Another folder to write to.")
+@clear_errors
+def known_results(folders: tuple[Path, ...], out: Path | None) -> None:
+    """Write what backends made of each case, for `opconform can`: a file for each release of a backend.
+
+    DIR is a results folder with the cases of the default plan. Cases whose digests are not the locked ones any more are
+    ignored when the file is read, so that it needs to be made again only for a release.
+    """
+    from .models import write_known_results  # noqa: PLC0415
+
+    click.echo("\n".join(write_known_results(folders, out)))
 
 
 @click.command(cls=Examples, examples="opconform dev lock --check\nopconform dev lock")

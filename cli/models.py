@@ -11,10 +11,12 @@ import click
 import msgspec
 from rich.console import Console
 
-from ..api.call import source
+from ..api.call import library, source
 from ..cases.errors import OpconformError
+from ..cases.lock import read_locks
 from ..cases.results import Result
 from ..models.audit import AuditOptions, JudgedNode, audited, digest_of
+from ..models.known import backend_of, known_results, known_text, shipped
 from ..models.output import INDEX, AuditFolder, as_json, summary
 from ..models.page import page
 from ..models.reading import ReadModel, read_inputs, read_model
@@ -27,6 +29,7 @@ from ..runners.execution.execute import Assignment
 from ..runners.execution.running import Judged, batched, run_cases
 from ..runners.pool import Limits
 from ..runners.registry import backend_spec
+from .locking import package_root
 from .options import usable_cores
 
 
@@ -128,14 +131,19 @@ class CanOptions:
 def can(options: CanOptions) -> int:
     """Say what a backend can do with a model, and return the exit code: 1 if a node fails or is unsupported."""
     model = read_model(options.model)
-    if bool(options.results) == options.tries:
+    if options.results and options.tries:
         raise OpconformError("expected one of --results DIR, with results of the backend, and --try, which runs it now")
-    results = _tried(model, options) if options.tries else _known_results(options)
+    if options.tries:
+        source_of_results, results = options.backend, _tried(model, options)
+    elif options.results:
+        source_of_results, results = options.backend, _results_of_folders(options)
+    else:
+        source_of_results, results = _shipped_results(model, options.backend)
     found = supported(model, results)
     if options.as_json:
         click.echo(json.dumps([msgspec.to_builtins(one) for one in found]))
     else:
-        click.echo("\n".join(map(printable, support_lines(found, options.backend))))
+        click.echo("\n".join(map(printable, support_lines(found, source_of_results))))
     answers = {one.answer for one in found}
     if answers & {"fails", "unsupported"} or (options.strict and "unknown" in answers):
         return 1
@@ -157,7 +165,7 @@ def _tried(model: ReadModel, options: CanOptions) -> Iterator[Result]:
         yield from shown
 
 
-def _known_results(options: CanOptions) -> Iterator[Result]:
+def _results_of_folders(options: CanOptions) -> Iterator[Result]:
     """Yield the results of the backend, in its release if its name has one. Raises OpconformError if there is none."""
     wanted, _, release = options.backend.partition("==")
     seen: list[str] = []
@@ -166,10 +174,51 @@ def _known_results(options: CanOptions) -> Iterator[Result]:
         for name, backend in read_run(folder).get("backends", {}).items():
             version = str(backend.get("version", ""))
             seen.append(f"{name} {version}")
-            same = name.partition("==")[0] == wanted
-            if same and (not release or version == release or version.startswith(f"{release}.")):
+            if name.partition("==")[0] == wanted and _is_release(version, release):
                 names.add(name)
         if names:
             yield from (result for result in read_results(folder) if result.backend in names)
             return
     raise OpconformError(f"no result of {options.backend}; the folders have {', '.join(seen) or 'none'}")
+
+
+def _is_release(version: str, wanted: str) -> bool:
+    return not wanted or version == wanted or version.startswith(f"{wanted}.")
+
+
+def _shipped_results(model: ReadModel, backend: str) -> tuple[str, Iterator[Result]]:
+    """Return the backend, release and machine of results that ship with the suite, and these results.
+
+    Raises OpconformError if there are none of this backend and release.
+    """
+    wanted, _, release = backend.partition("==")
+    ships = []
+    for file in shipped():
+        name, version, machine = backend_of(file)
+        if name == wanted and _is_release(version, release):
+            operators = {node.operator for node in model.nodes(library()) if node.operator}
+            locks = package_root() / "cases" / "manifests"
+            return f"{name} {version} (known results, {machine})", known_results(file, operators, locks)
+        ships.append(f"{name}=={version}")
+    raise OpconformError(
+        f"no results of {backend} ship with this release, which has {', '.join(ships) or 'none'}; expected --try, which "
+        "runs it now, or --results DIR"
+    )
+
+
+def write_known_results(folders: Sequence[Path], out: Path | None) -> list[str]:
+    """Write a file for each backend of these results folders; return a line for each. Raises OpconformError."""
+    out = package_root() / "models" / "results" if out is None else out
+    locks = read_locks(package_root() / "cases" / "manifests")
+    lines = []
+    for folder in folders:
+        run = read_run(folder)
+        machine = f"{run['machine']['system']} {run['machine']['machine']}"
+        for backend, about in run["backends"].items():
+            name, version = backend.partition("==")[0], str(about["version"])
+            results = (result for result in read_results(folder) if result.backend == backend)
+            out.mkdir(parents=True, exist_ok=True)
+            file = out / f"{name}-{version}.txt"
+            file.write_text(known_text(name, version, machine, results, locks.values()))
+            lines.append(f"{file}: written")
+    return lines

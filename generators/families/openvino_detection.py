@@ -259,11 +259,8 @@ def grid_sample(c: Call, formula: Formula, data: Value, grid: Value) -> Value:
     centers = bool(c.attr("align_corners"))
     if c.open("corners") == "as-written":
         centers = not centers
-    found: Value = formula(data, grid, align_corners=int(centers))
-    if data.type in ("bfloat16", "float16"):  # weights need not be rounded to the type of data
-        wide: Value = formula(data.cast("float32"), grid, align_corners=int(centers))
-        found = found.either(wide.store(data.type))
-    return found
+    y: Value = formula(data, grid, align_corners=int(centers))
+    return y
 
 
 def einsum(c: Call, formula: Formula, xs: list[Value]) -> Value:

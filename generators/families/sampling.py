@@ -75,8 +75,11 @@ def grid_sample(c: Call, x: Value, grid: Value) -> Value:
         cubic, real = mode.endswith("cubic"), x if x.kind == "real" else x.cast("float32")
         curve = (-0.75 if c.open("cubic-coefficient") == "three-quarters" else -0.5) if cubic else 0.0
         ways = _ways(c, lines, padding, cubic=cubic)
+        images = [real, *([real.cast("float32")] if x.type in ("bfloat16", "float16") else [])]  # weights may be wider
         seen = [
-            _interpolated(c, real, [_settled(line, padding, way) for line in lines], padding, curve) for way in ways
+            _interpolated(c, image, [_settled(line, padding, way) for line in lines], padding, curve).store(real.type)
+            for image in images
+            for way in ways
         ]
         y = reduce(lambda a, b: a.either(b), seen).transpose(1, 0, *range(2, x.rank))
         if x.kind == "int":

@@ -1,6 +1,7 @@
 """`opconform can` answers from results, or by running the cases of a model's operators."""
 
 import json
+import re
 from pathlib import Path
 
 import onnx
@@ -8,10 +9,17 @@ import pytest
 from click.testing import CliRunner
 from onnx import parser
 
+from opconform.cases.errors import OpconformError
 from opconform.cases.results import Outcome, Result
 from opconform.cli import main
+from opconform.cli.locking import package_root
+from opconform.models.known import known_results
 from opconform.models.reading import read_model
 from opconform.models.support import cases_for, supported
+from opconform.reports.runs import read_results
+from opconform.runners.judging.terms import is_about_invalid
+
+LOCKS = package_root() / "cases" / "manifests"
 
 MODEL = """<ir_version: 8, opset_import: ["" : 18, "com.microsoft" : 1]>
 g (float[2,3] x) => (float[2,3] y) {
@@ -94,5 +102,46 @@ def test_a_results_folder_answers_for_the_release_that_it_has(model) -> None:
     assert command("--on", "onnx-reference", "--results", "out", "--strict")[0] == 1
     code, output = command("--on", "onnx-reference==0.9", "--results", "out")
     assert (code, f"the folders have onnx-reference {onnx.__version__}" in output) == (2, True)
-    code, output = command("--on", "onnx-reference")
+    code, output = command("--on", "onnx-reference", "--results", "out", "--try")
     assert (code, "expected one of --results DIR" in output) == (2, True)
+
+
+def test_results_that_ship_answer_without_a_run(model) -> None:
+    code, output = command("--on", "onnxruntime")
+    assert code in (0, 1), output
+    assert re.search(r"3 nodes on onnxruntime \d+\.\d+\.\d+ \(known results, \S+ \S+\): 2 pass, 0 fail", output)
+    release = re.search(r"onnxruntime (\d+\.\d+)\.", output)
+    assert release is not None
+    assert command("--on", f"onnxruntime=={release[1]}") == (code, output)
+    code, output = command("--on", "onnxruntime==0.3")
+    assert (code, "no results of onnxruntime==0.3 ship with this release, which has onnxruntime==" in output) == (2, True)
+
+
+def test_known_results_are_those_of_the_run(model, tmp_path) -> None:
+    run = ["run", "onnx-reference", "--quiet", "--out", "out", "--jobs", "1", "--select", "onnx/Relu-14/*"]
+    assert CliRunner().invoke(main, run).exit_code in (0, 1)
+    done = CliRunner().invoke(main, ["dev", "known-results", "out", "--out", "known"])
+    assert done.exit_code == 0, done.output
+    (file,) = Path("known").iterdir()
+    assert file.name == f"onnx-reference-{onnx.__version__}.txt"
+    known = {result.case: result.outcome for result in known_results(file, ["onnx/Relu-14"], LOCKS)}
+    expected = {r.case: r.outcome for r in read_results(Path("out")) if not is_about_invalid(r)}
+    assert known == expected
+    assert len(known) > 20
+    assert not list(known_results(file, ["onnx/Relu-13"], LOCKS))
+    file.write_text(re.sub(r"onnx/Relu-14 .{16}", f"onnx/Relu-14 {16 * '0'}", file.read_text()))
+    assert not list(known_results(file, ["onnx/Relu-14"], LOCKS)), "the results of other cases than the locked ones"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "file.txt:1: read ''; expected '# opconform known results 1: BACKEND X.Y.Z, on MACHINE'"),
+        ("# opconform known results 1: a 1.0, on x\nonnx/Relu-14 pp", "file.txt:2: expected OPERATOR, a digest"),
+    ],
+)
+def test_a_broken_file_of_results_names_the_line(tmp_path, text: str, message: str) -> None:
+    file = tmp_path / "file.txt"
+    file.write_text(text)
+    with pytest.raises(OpconformError, match=re.escape(message)):
+        list(known_results(file, ["onnx/Relu-14"], LOCKS))
