@@ -201,8 +201,8 @@ def _shipped_results(model: ReadModel, backend: str) -> tuple[str, Iterator[Resu
             return f"{name} {version} (known results, {machine})", known_results(file, operators, locks)
         ships.append(f"{name}=={version}")
     raise OpconformError(
-        f"no results of {backend} ship with this release, which has {', '.join(ships) or 'none'}; expected --try, which "
-        "runs it now, or --results DIR"
+        f"no results of {backend} ship with this release, which has {', '.join(ships) or 'none'}; expected --try, "
+        "which runs it now, or --results DIR"
     )
 
 
@@ -213,7 +213,7 @@ def write_known_results(folders: Sequence[Path], out: Path | None) -> list[str]:
     lines = []
     for folder in folders:
         run = read_run(folder)
-        machine = f"{run['machine']['system']} {run['machine']['machine']}"
+        machine = f"{run['machine']['platform'].partition('-')[0]} {run['machine']['machine']}"
         for backend, about in run["backends"].items():
             name, version = backend.partition("==")[0], str(about["version"])
             results = (result for result in read_results(folder) if result.backend == backend)

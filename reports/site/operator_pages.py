@@ -30,7 +30,7 @@ from ..show import element_text, node_text, output_names
 from ..tally import ChosenOptions, Figures
 from .gather import Column, Gathered, Knowledge
 from .releases import Past, timeline
-from .writer import FAILED, FEW, Level, Mark, SiteWriter, cases_link, mark_of, operator_page_name
+from .writer import FAILED, FEW, Level, Mark, SiteWriter, mark_of, operator_page_name
 
 SHOWN = 4
 _ELEMENTS = 24
@@ -149,21 +149,21 @@ def _values(array: Array) -> str:
 
 @dataclass(frozen=True)
 class ClauseMark:
-    """A backend's results for the cases that test a clause, and the address of their list.
+    """A backend's results for the cases that test a clause.
 
-    `passed` counts passes, including refusals of invalid inputs; `failing` what fails the run; `cases` all that ran.
+    `title` has what `text` lacks. `outcome` is the filter for the list of cases, as for a Mark.
     """
 
     level: Level
     text: str
     title: str
-    link: str
+    outcome: str | None
 
 
 ByClause: TypeAlias = Mapping[str, Sequence[ClauseMark | None]]
 
 
-def by_clause(gathered: Gathered, columns: Sequence[Column], operator_version: str, cases: range) -> ByClause:
+def by_clause(gathered: Gathered, columns: Sequence[Column], cases: range) -> ByClause:
     """Return for each tested clause a mark per backend, None if no such case was run."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for case in cases:
@@ -177,7 +177,7 @@ def by_clause(gathered: Gathered, columns: Sequence[Column], operator_version: s
             for clause in tested:
                 counts[clause].update(counted)
         for clause, of_clause in counts.items():
-            marks[clause].append(_mark(operator_version, clause, column.name, of_clause))
+            marks[clause].append(_mark(of_clause))
     return marks
 
 
@@ -203,14 +203,12 @@ def _counts(column: Column, cases: Sequence[int]) -> Counter[str]:
     return counts
 
 
-def _mark(operator_version: str, clause: str, backend: str, counts: Counter[str]) -> ClauseMark | None:
+def _mark(counts: Counter[str]) -> ClauseMark | None:
     if not counts["cases"]:
         return None
     passed, failing = counts["passed"], counts["failing"]
     judged = passed + failing + counts["apart"]
     outcome = FAILED if failing or counts["died"] else None
-    short = clause.rpartition("#")[2]
-    link = cases_link(operator=operator_version, backend=backend, outcome=outcome, clause=short)
     words = {
         "passed": "passed",
         "failing": "failed",
@@ -221,8 +219,9 @@ def _mark(operator_version: str, clause: str, backend: str, counts: Counter[str]
     }
     title = ", ".join(f"{counts[name]:,} {word}" for name, word in words.items() if counts[name])
     if not judged:
-        return ClauseMark("none", f"{counts['cases']:,} not judged", title, link)
-    return ClauseMark(_level(passed, judged), f"{passed:,}/{judged:,}", title, link)
+        return ClauseMark("none", f"{counts['cases']:,} not judged", title, outcome)
+    more = title if passed < counts["cases"] else ""
+    return ClauseMark(_level(passed, judged), f"{passed:,}/{judged:,}", more, outcome)
 
 
 def _level(passed: int, judged: int) -> Level:
@@ -271,7 +270,7 @@ def write_operator_pages(site: SiteWriter, gathered: Gathered, known: Knowledge,
     for operator_version, cases in by_version.items():
         side_ = known.side(operator_version)
         columns = [column for column in gathered.columns if _runs(column, cases)]
-        tested = by_clause(gathered, columns, operator_version, cases)
+        tested = by_clause(gathered, columns, cases)
         site.page(
             operator_page_name(operator_version),
             "operator.html.j2",

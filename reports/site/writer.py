@@ -63,7 +63,12 @@ def case_link(case: str, backend: str | None = None) -> str:
 
 
 def _query(given: Mapping[str, str]) -> str:
-    return "&".join(f"{name}={quote(value, safe='/,;.*', errors='replace')}" for name, value in given.items())
+    return "&".join(f"{name}={query(value)}" for name, value in given.items())
+
+
+def query(value: str) -> str:
+    """Return a value as it stands in the query of a link."""
+    return quote(value, safe="/,;.*", errors="replace")
 
 
 def anchor(text: str) -> str:
@@ -78,6 +83,7 @@ def web(address: str) -> str:
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "anchor": anchor,
+    "query": query,
     "web": web,
     "shown": shown,
     "percent": percent,

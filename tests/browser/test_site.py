@@ -280,6 +280,15 @@ def test_a_red_cell_leads_to_its_cases_and_one_of_them_to_its_script(opened: Any
     page.wait_for_selector("text=/reproduce/i")
 
 
+def test_marks_of_an_operator_page_link_to_their_cases(opened: Any) -> None:
+    page = opened("operators/onnx-ReduceMean-18.html")
+    links = page.locator("table[data-cases] a.mark").evaluate_all("links => links.map((link) => link.search)")
+    assert all(link.startswith("?operator=onnx/ReduceMean-18&") for link in links)
+    assert any("&backend=onnxruntime&" in link and link.endswith("outcome=failed") for link in links)
+    page.locator("[id^=clause-] a.mark").first.click()
+    page.wait_for_selector("a[href*='case.html?id=']")
+
+
 def test_the_worst_failures_lead_to_their_cases(opened: Any) -> None:
     page = opened("index.html")
     id_ = page.locator(".failure .first a").first.inner_text()

@@ -176,6 +176,16 @@
     });
   }
 
+  // The marks of a table link to lists of cases: what its table, row and column, and the mark itself ask for.
+  const linkMarks = (table) => {
+    const columns = table.tHead.rows[0].cells;
+    for (const mark of table.querySelectorAll("td > a.mark:not([href])")) {
+      const cell = mark.parentElement;
+      const asked = [table, cell.parentElement, columns[cell.cellIndex], mark].map((one) => one.dataset.cases);
+      mark.href = `../cases.html?${asked.filter(Boolean).join("&")}`;
+    }
+  };
+
   window.opconform = Object.assign(window.opconform || {}, { parameters, setParameters, load, copy });
   apply(kept());
   document.addEventListener("click", onCopy);
@@ -183,5 +193,6 @@
     startTheme();
     startFind(document.getElementById("find"));
     document.querySelectorAll("input[data-rows]").forEach(startSearch);
+    document.querySelectorAll("table[data-cases]").forEach(linkMarks);
   });
 })();
