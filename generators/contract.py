@@ -183,11 +183,17 @@ def asked_by(source: GeneratedCases, version: VersionSpec, some: Sequence[str], 
     for text in some:
         look(text)
     for text in every:
-        if not (asked.failures or any(_unread(version, asked))):
+        if not (asked.failures or _unopened(version, asked) or any(_unread(version, asked))):
             break
         if text not in seen:
             look(text)
     return asked
+
+
+def _unopened(version: VersionSpec, asked: Asked) -> list[str]:
+    """Return the silences that no case opens and no edge tests, sorted."""
+    tested = {silence for edge in version.edges.values() for silence in edge.tests}
+    return sorted(version.options.keys() - asked.silences - tested)
 
 
 def _unread(version: VersionSpec, asked: Asked) -> Iterator[tuple[str, str]]:
@@ -236,10 +242,7 @@ def breaches(
             asked = asked_by(source, version, some, ids)
             for section, part, words in _broken(spec, version, asked):
                 problems.add(version.operator.version, words, section, part)
-            opened = asked.silences | {silence for edge in version.edges.values() for silence in edge.tests}
-            untouched += (
-                f"{name}: no case opens the silence {silence}" for silence in sorted(version.options.keys() - opened)
-            )
+            untouched += (f"{name}: no case opens the silence {silence}" for silence in _unopened(version, asked))
             asked_for.setdefault(spec.family, Asked()).join(asked)
         errors += problems.errors()
     users = [*source.library.specs(), *others]
