@@ -10,13 +10,19 @@ from ...cases.errors import ProgramError
 from ...cases.program import Attribute, Body, Input, Node, OperatorVersion
 from ...cases.runner import Unsupported
 
-_BODIES: Mapping[str, frozenset[str]] = {"If": frozenset({"then_body", "else_body"})}
+_NEEDED: Mapping[str, frozenset[str]] = {
+    "If": frozenset({"then_body", "else_body"}),
+    "Loop": frozenset({"body", "port_map"}),
+    "TensorIterator": frozenset({"body", "port_map"}),
+}
 """The operations with bodies, and the attributes that they need: without these, compiling one ends the process."""
+_SLICES: Mapping[str, int] = {"start": 0, "end": -1, "stride": 1}
+"""The attributes of a rule of a port map that has an axis, with their defaults."""
 
 
 def has_bodies(operator: OperatorVersion) -> bool:
     """Return whether an operation is made of bodies."""
-    return operator.name in _MADE
+    return operator.name in _NEEDED
 
 
 @dataclass(frozen=True)
@@ -40,13 +46,18 @@ class BodyMaker:
         Raises Unsupported if it lacks a body, ProgramError for a value that nothing makes.
         """
         told = {one.name: one.value for one in attributes if isinstance(one.value, Body)}
-        needed = _BODIES.get(operator.name, frozenset())
-        if not needed or not needed <= told.keys():
+        if not _NEEDED[operator.name] <= told.keys():
             words = ", ".join(told) or "none"
             raise Unsupported(f"this runner does not support these bodies of {operator.name}: {words}", "attribute")
-        return _MADE[operator.name](self, dict(zip(names, ports, strict=True)), told)
+        named = dict(zip(names, ports, strict=True))
+        match operator.name:
+            case "If":
+                return self._if(named, told)
+            case "Loop":
+                return self._loop(named, told)
+        return self._iterated(self.part("opset1").tensor_iterator(), named, told)
 
-    def if_(self, ports: Mapping[str, Any], told: Mapping[str, Body]) -> Any:
+    def _if(self, ports: Mapping[str, Any], told: Mapping[str, Body]) -> Any:
         """Return an If; a parameter of a body has the name of the input that it gets."""
         condition, *others = ports
         node = self.part("opset8").if_op(ports[condition])
@@ -57,6 +68,48 @@ class BodyMaker:
             node.set_input(ports[name], of_then.get(name), of_other.get(name))
         for pair in zip(then.results, other.results, strict=False):  # a result too many stays without an output
             node.set_output(*pair)
+        return node
+
+    def _loop(self, ports: Mapping[str, Any], told: Mapping[str, Body]) -> Any:
+        trips, condition, *_ = ports.values()
+        node, body = self.part("opset5").loop(trips, condition), told["body"]
+        special = {rule_.get("purpose"): names for names, rule_ in map(_rule, told["port_map"].nodes)}
+        _, number = special.get("current_iteration", ("", ""))
+        again, _ = special["execution_condition"]
+        fed = [one.name for one in body.inputs if one.constant is None]
+        places = fed.index(number) if number else -1, [one.name for one in body.outputs].index(again)
+        return self._iterated(node, ports, told, places)
+
+    def _iterated(
+        self, node: Any, ports: Mapping[str, Any], told: Mapping[str, Body], special: tuple[int, int] | None = None
+    ) -> Any:
+        """Return a TensorIterator or a Loop with its body, connected as its port map and its back edges say.
+
+        `special`: the places of a Loop's parameter for the number of the iteration (-1: none) and of the result that
+        says whether to go on.
+        """
+        body, parameters = self._model(told["body"])
+        results = {one.name: made.output(0) for one, made in zip(told["body"].outputs, body.results, strict=True)}
+        node.set_function(body)
+        if special is not None:
+            node.set_special_body_ports(list(special))
+        edges = told["back_edges"].nodes if "back_edges" in told else ()
+        back = {to: results[source] for (source, to), _ in map(_rule, edges)}
+        for one in told["port_map"].nodes:
+            (source, to), rule_ = _rule(one)
+            start, end, stride = (rule_.get(name, usual) for name, usual in _SLICES.items())
+            if "purpose" in rule_:
+                continue
+            if one.operator.name == "output" and "axis" in rule_:
+                node.get_concatenated_slices(results[source], start, stride, abs(stride), end, rule_["axis"])
+            elif one.operator.name == "output":
+                node.get_iter_value(results[source], -1)
+            elif "axis" in rule_:
+                node.set_sliced_input(parameters[to], ports[source], start, stride, abs(stride), end, rule_["axis"])
+            elif to in back:
+                node.set_merged_input(parameters[to], ports[source], back[to])
+            else:
+                node.set_invariant_input(parameters[to], ports[source])
         return node
 
     def _model(self, body: Body) -> tuple[Any, Mapping[str, Any]]:
@@ -77,8 +130,6 @@ class BodyMaker:
         return self.node(one.operator, ports, one.attributes)
 
 
-_MADE: Mapping[str, Callable[[BodyMaker, Mapping[str, Any], Mapping[str, Body]], Any]] = {
-    "If": BodyMaker.if_,
-    "Loop": BodyMaker.if_,
-    "TensorIterator": BodyMaker.if_,
-}
+def _rule(one: Node) -> tuple[tuple[str, str], dict[str, Any]]:
+    """Return where a rule of a port map, or a back edge, takes a value from, where it goes, and the rule's attributes."""
+    return (one.inputs[0] if one.inputs else "", one.outputs[0]), {told.name: told.value for told in one.attributes}
