@@ -45,7 +45,7 @@ from ..cases.program import (
 )
 from ..specs.expressions import number, numbers
 from ..specs.model import AttributeSignature, Operand, Port, Recipe, TensorValue, Value, VersionSpec, Word
-from ..specs.native_bodies import native
+from ..specs.native_bodies import native, results_of
 from .families import family_of
 from .fills import FIRST, RECIPES, Blank, Draw, Drawing, fill, restricted, suits, turned
 from .parameters import (
@@ -554,7 +554,7 @@ def output_ports(row: Row, attributes: Sequence[Attribute]) -> tuple[tuple[str, 
     (*_, last) = version.signature.outputs or (None,)
     if last is not None and last.is_variadic:
         many = asked if isinstance(asked, int) else len(asked) if isinstance(asked, tuple) else last.minimum
-        held = next((a.value.outputs for a in attributes if isinstance(a.value, Body)), ())
+        held = results_of(attributes)
         allowed = version.signature.types.get(last.type, ())
         types_held = [
             in_sequence if (in_sequence := f"seq({o.type})") in allowed and o.type not in allowed else o.type

@@ -26,7 +26,7 @@ from ..cases.elements import (
     type_of,
 )
 from ..cases.errors import OpconformError
-from ..cases.program import UNRANKED, Attribute, Body, Input, Structure, element_names
+from ..cases.program import NO_VERSION, UNRANKED, Attribute, Body, Input, Structure, element_names
 from .show import ir_opset, node_text
 
 _READABLE = 64  # elements; larger arrays are packed
@@ -243,7 +243,7 @@ def _openvino_body(body: Body) -> dict[str, Any]:
         "nodes": [
             {
                 "operation": node.operator.name,
-                "opset": f"opset{node.operator.version}",
+                **({} if node.operator.version == NO_VERSION else {"opset": f"opset{node.operator.version}"}),
                 "inputs": node.inputs,
                 "outputs": node.outputs,
                 "attributes": {a.name: _openvino_value(a) for a in node.attributes},

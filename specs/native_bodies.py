@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..cases.errors import OpconformError
-from ..cases.program import NO_VERSION, UNRANKED, Attribute, Body, Input, Node, OperatorVersion, is_tensor
+from ..cases.program import NO_VERSION, UNRANKED, Attribute, Body, Input, Node, OperatorVersion, Output, is_tensor
 
 SET = "opset"
 """Begins the domain of a node that is an operation: `opset1.Add` is Add-1. A node without one is a rule of the body."""
+PORT_MAP = "port_map"
+"""The attribute whose rules connect a body with the operation around it."""
 
 
 def native(body: Body, standard: str) -> Body:
@@ -30,6 +33,17 @@ def version_in(domain: str) -> int | str | None:
         return NO_VERSION
     number = domain.removeprefix(SET)
     return int(number) if number != domain and number.isascii() and number.isdigit() else None
+
+
+def results_of(attributes: Sequence[Attribute]) -> tuple[Output, ...]:
+    """Return the results of the first body, or those that its port map takes to outputs, in its order."""
+    bodies = {one.name: one.value for one in attributes if isinstance(one.value, Body)}
+    first = next(iter(bodies.values()), None)
+    if first is None or PORT_MAP not in bodies:
+        return () if first is None else first.outputs
+    results = {result.name: result for result in first.outputs}
+    rules = (rule for rule in bodies[PORT_MAP].nodes if rule.operator.name == "output")
+    return tuple(results[rule.inputs[0]] for rule in rules if all(one.name != "purpose" for one in rule.attributes))
 
 
 def _input(given: Input) -> Input:

@@ -60,6 +60,7 @@ def loop(c: Call, trips: Value, condition: Value, inputs: list[Value]) -> tuple[
     for name, one in (("trips", trips), ("condition", condition)):
         c.require(f"{name}-one-element", one.size == 1)
         c.require(f"{name}-rank", one.rank <= 1)
+    c.require("trips-type", trips.type in ("int32", "int64"))
     c.require("condition-type", condition.type == "bool")
     most, go = int(c.known("trip_count").reshape(())), bool(c.known("execution_condition").reshape(()))
     if most < -1:
@@ -81,6 +82,7 @@ def loop(c: Call, trips: Value, condition: Value, inputs: list[Value]) -> tuple[
         go = bool(np.asarray(again).reshape(()))
     if not turns:
         c.open("no-iteration")
+        return rules.untouched(c)
     return rules.outputs(c, turns)
 
 
@@ -149,6 +151,20 @@ class _Rules:
                 continue
             first, *others = rows if told.get("stride", 1) > 0 else rows[::-1]
             made.append(first.concat(others, _axis(c, told["axis"], first.rank)))
+        return tuple(made)
+
+
+    def untouched(self, c: Call) -> tuple[Value, ...]:
+        """The outputs without iterations: what back edges carry, and empty tensors along an axis."""
+        shapes = self.turn(c, {**self.held, **{n: one[0] for n, one in self.pieces.items()}, **self.numbered(0)})
+        made = []
+        for name in c.output_types:
+            result, told = self.made[name]
+            if "axis" in told:
+                row = as_value(c, shapes[result])
+                made.append(row.take(np.zeros(0, np.int64), _axis(c, told["axis"], row.rank)))
+            else:
+                made.append(as_value(c, next(self.held[to] for to, source in self.back.items() if source == result)))
         return tuple(made)
 
 
