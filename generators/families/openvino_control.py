@@ -108,7 +108,8 @@ class _Rules:
     def of(cls, c: Call, given: Mapping[str, Known]) -> _Rules:
         """Read the attributes body, port_map and back_edges."""
         edges: Body | None = c.attr("back_edges")
-        held, pieces, made = dict[str, Known](), dict[str, Sequence[Value]](), dict[str, tuple[str, Mapping[str, Any]]]()
+        held, pieces = dict[str, Known](), dict[str, Sequence[Value]]()
+        made = dict[str, tuple[str, Mapping[str, Any]]]()
         special = {"current_iteration": "", "execution_condition": ""}
         for node in c.attr("port_map").nodes:
             told = {one.name: one.value for one in node.attributes}

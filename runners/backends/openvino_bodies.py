@@ -131,5 +131,5 @@ class BodyMaker:
 
 
 def _rule(one: Node) -> tuple[tuple[str, str], dict[str, Any]]:
-    """Return where a rule of a port map, or a back edge, takes a value from, where it goes, and the rule's attributes."""
+    """Return where a rule of a port map, or a back edge, takes a value from and where it goes, and its attributes."""
     return (one.inputs[0] if one.inputs else "", one.outputs[0]), {told.name: told.value for told in one.attributes}

@@ -103,7 +103,8 @@ def numbered(one: Input, number: int) -> np.ndarray:
 
 def cut(x: np.ndarray, rule: Mapping[str, Any], mistake: str) -> list[np.ndarray]:
     axis = -1 if mistake == "axis" else rule["axis"]
-    stride = 1 if mistake == "stride" else rule.get("stride", 1)
+    stride = rule.get("stride", 1)
+    stride = int(np.sign(stride)) if mistake == "stride" else stride
     x = np.moveaxis(x, axis, 0)
     places = list(range(len(x)))
     start, end = rule.get("start", 0), rule.get("end", -1)
