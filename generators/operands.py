@@ -45,6 +45,7 @@ from ..cases.program import (
 )
 from ..specs.expressions import number, numbers
 from ..specs.model import AttributeSignature, Operand, Port, Recipe, TensorValue, Value, VersionSpec, Word
+from ..specs.native_bodies import native, results_of
 from .families import family_of
 from .fills import FIRST, RECIPES, Blank, Draw, Drawing, fill, restricted, suits, turned
 from .parameters import (
@@ -221,7 +222,12 @@ def _is_named_empty(row: Row, port: str) -> bool:
 
 
 def captured_of(row: Row) -> tuple[Argument, ...]:
-    """Return the outer values that the bodies of a case use. They are filled, and are not inputs of the operator."""
+    """Return the outer values that the bodies of a case use. They are filled, and are not inputs of the operator.
+
+    Only ONNX's bodies see outer values.
+    """
+    if row.spec.standard != _ONNX:
+        return ()
     graphs = [a.name for a in row.version.signature.attributes if a.kind in ("graph", "graphs")]
     values = [row.get(name) for name in graphs]
     names = [str(word) for v in values if not isinstance(v, Word) for word in (v if isinstance(v, tuple) else (v,))]
@@ -548,7 +554,7 @@ def output_ports(row: Row, attributes: Sequence[Attribute]) -> tuple[tuple[str, 
     (*_, last) = version.signature.outputs or (None,)
     if last is not None and last.is_variadic:
         many = asked if isinstance(asked, int) else len(asked) if isinstance(asked, tuple) else last.minimum
-        held = next((a.value.outputs for a in attributes if isinstance(a.value, Body)), ())
+        held = results_of(attributes)
         allowed = version.signature.types.get(last.type, ())
         types_held = [
             in_sequence if (in_sequence := f"seq({o.type})") in allowed and o.type not in allowed else o.type
@@ -567,6 +573,7 @@ def output_ports(row: Row, attributes: Sequence[Attribute]) -> tuple[tuple[str, 
     return tuple(ports)
 
 
+_ONNX = "onnx"
 _LETTER = re.compile(r"\{(\w+)(\.item)?\}")
 _NAMES = {"float32": "float", "float64": "double"}
 
@@ -622,7 +629,9 @@ def _read(version: VersionSpec, types: tuple[str, ...], name: str) -> tuple[Body
         name = bound.get(match[1], match[1])
         return _onnx_type(element_names(name)[-1] if match[2] else name)
 
-    return _parsed(_LETTER.sub(type_, version.graphs[name]))
+    body, outputs = _parsed(_LETTER.sub(type_, version.graphs[name]))
+    standard = version.operator.standard
+    return (body if standard == _ONNX else native(body, standard)), outputs
 
 
 def _onnx_type(name: str) -> str:

@@ -26,7 +26,7 @@ from ..cases.elements import (
     type_of,
 )
 from ..cases.errors import OpconformError
-from ..cases.program import UNRANKED, Input, Structure, element_names
+from ..cases.program import NO_VERSION, UNRANKED, Attribute, Body, Input, Structure, element_names
 from .show import ir_opset, node_text
 
 _READABLE = 64  # elements; larger arrays are packed
@@ -213,15 +213,44 @@ def _onnx(case: Batch) -> Mapping[str, str]:
 
 def _openvino(case: Batch) -> Mapping[str, str]:
     program = case.program
-    if any(a.kind == "graph" for a in program.attributes):
-        raise OpconformError(f"{case.id}: scripts cannot make the bodies of {program.operator}")
     given = [_given(i, a) | _known_before(i) for i, a in _contents(case)]
-    attributes = {a.name: bool(a.value) if a.kind == "boolean" else _plain(a.value) for a in program.attributes}
+    has_bodies = any(isinstance(a.value, Body) for a in program.attributes)
+    created = "NodeFactory(OPSET).create(OPERATION, nodes, ATTRIBUTES)"
+    if has_bodies:
+        names = '[given["name"] for given in INPUTS]'
+        created = f"created(OPERATION, OPSET, {names}, [one.output(0) for one in nodes], ATTRIBUTES)"
     return {
         "operation": literal(program.operator.name),
         "opset": literal(ir_opset(program)),
-        "attributes": literal(attributes),
+        "attributes": literal({a.name: _openvino_value(a) for a in program.attributes}),
+        "bodies": _text("openvino_bodies") if has_bodies else "",
+        "created": created,
         "case": _case(case, given),
+    }
+
+
+def _openvino_value(attribute: Attribute) -> Any:
+    if isinstance(attribute.value, Body):
+        return _openvino_body(attribute.value)
+    return bool(attribute.value) if attribute.kind == "boolean" else _plain(attribute.value)
+
+
+def _openvino_body(body: Body) -> dict[str, Any]:
+    fixed = [_given(i, i.array()) if i.constant is not None else {"name": i.name, "type": i.type} for i in body.inputs]
+    return {
+        "name": body.name,
+        "inputs": [one | _known_before(i) for one, i in zip(fixed, body.inputs, strict=True)],
+        "nodes": [
+            {
+                "operation": node.operator.name,
+                **({} if node.operator.version == NO_VERSION else {"opset": f"opset{node.operator.version}"}),
+                "inputs": node.inputs,
+                "outputs": node.outputs,
+                "attributes": {a.name: _openvino_value(a) for a in node.attributes},
+            }
+            for node in body.nodes
+        ],
+        "outputs": [one.name for one in body.outputs],
     }
 
 

@@ -26,6 +26,7 @@ from ..cases.program import (
     Body,
     Dims,
     Input,
+    Node,
     Output,
     Program,
     SparseTensor,
@@ -82,12 +83,16 @@ def _text(value: object) -> str:
         case SparseTensor():
             return f"sparse {'x'.join(map(str, value.dims))}: {_text(value.values)} at {_text(value.indices)}"
         case Body():
-            nodes = (
-                f"{', '.join(node.outputs)} = {node.operator.name}({', '.join(node.inputs)})" for node in value.nodes
-            )
+            nodes = map(_body_node, value.nodes)
             given = ", ".join(i.name for i in value.inputs)
             return f"{value.name}({given}) {{ {'; '.join(nodes)} }} -> {', '.join(o.name for o in value.outputs)}"
     return str(value)
+
+
+def _body_node(node: Node) -> str:
+    told = ", ".join(f"{a.name}={_value(a)}" for a in node.attributes)
+    given = f"{', '.join(node.inputs)}{'; ' if told else ''}{told}"
+    return f"{', '.join(node.outputs)} = {node.operator.name}({given})"
 
 
 def _elements(array: Array) -> str:

@@ -16,6 +16,7 @@ from .model import (
     Word,
     expand,
 )
+from .native_bodies import SET, version_in
 from .parameters import (
     Level,
     Names,
@@ -367,22 +368,28 @@ def _check_graphs(context: Context) -> None:
             words = b" ".join(a for a in error.args if isinstance(a, bytes)).decode(errors="replace") or str(error)
             problems.add(("graphs", id_), f"not ONNX's text for a graph: {' '.join(words.split())[:150]}")
         else:
-            for mistake in _graph_mistakes(graph):
+            for mistake in _graph_mistakes(graph, context.text.operator.partition("/")[0]):
                 problems.add(("graphs", id_), mistake)
 
 
-def _graph_mistakes(graph: Any) -> Iterator[str]:
-    """Yield which operators of a body, an onnx.GraphProto, do not exist, and which of its outputs nothing makes."""
+def _graph_mistakes(graph: Any, standard: str) -> Iterator[str]:
+    """Yield which operators of a body, an onnx.GraphProto, do not exist, and which of its outputs nothing makes.
+
+    Of another standard, an operator only needs a version: the formula knows which there are.
+    """
     import onnx.defs  # noqa: PLC0415 - see above
 
     made = {value.name for value in (*graph.input, *graph.initializer)}
     for node in graph.node:
         made |= set(node.output)
-        if not onnx.defs.has(node.op_type, node.domain):
+        if standard != "onnx":
+            if version_in(node.domain) is None:
+                yield f"{node.domain!r} is no operation set: write {SET}1.{node.op_type} and the like"
+        elif not onnx.defs.has(node.op_type, node.domain):
             yield f"ONNX has no operator {node.op_type!r}" + (f" in the domain {node.domain!r}" if node.domain else "")
         for attribute in node.attribute:
             if attribute.HasField("g"):
-                yield from _graph_mistakes(attribute.g)
+                yield from _graph_mistakes(attribute.g, standard)
     for output in graph.output:
         if output.name not in made:
             yield f"nothing in the body makes its output {output.name!r}"

@@ -33,7 +33,7 @@ def if_(c: Call, condition: Value) -> tuple[Value, ...]:
     c.require("captures", not any(body.inputs for body in branches))
     types = [[out.type for out in body.outputs] for body in branches]
     c.require("same-outputs", types[0] == types[1] and len(types[0]) >= len(c.output_types))
-    found = [[_value(c, one) for one in run(c, body, ())] for body in branches]
+    found = [[as_value(c, one) for one in run(c, body, ())] for body in branches]
     if "same-shape" in c.clauses:
         c.require("same-shape", [one.shape for one in found[0]] == [one.shape for one in found[1]])
     return tuple(found[0] if c.known("cond").reshape(()) else found[1])
@@ -53,7 +53,7 @@ def loop(c: Call, most: Value | None, condition: Value | None, carried: list[Val
     if trips is not None and trips < 0:
         c.open("trips-negative")
     go = None if condition is None else c.known("cond").reshape(())
-    return tuple(_value(c, one) for one in _turns(c, body, (trips, go), carried, c.captured))
+    return tuple(as_value(c, one) for one in _turns(c, body, (trips, go), carried, c.captured))
 
 
 def _turns(
@@ -75,11 +75,11 @@ def _turns(
         go, *found = run(c, body, (np.array(turn), go, *values), around)
         values = found[: len(carried)]
         for scan, one in zip(scans, found[len(carried) :], strict=True):
-            row = _value(c, one)
+            row = as_value(c, one)
             scan.append(row.reshape(1, *row.shape))
     c.require_if_stated("same-shape", all(len({row.shape for row in scan}) <= 1 for scan in scans))
     for scan, one in zip(scans, probe, strict=True):
-        row = _value(c, one)
+        row = as_value(c, one)
         values.append(scan[0].concat(scan[1:], 0) if scan else c.constant(0, row.type).broadcast(0, *row.shape))
     return values
 
@@ -158,7 +158,7 @@ def _scanned(
     rows: list[list[Value]] = []
     for turn in range(max(count, 1)):
         elements = [_element(c, x, axis, places[turn] if count else 0) for x, axis, places in scans]
-        found = [_value(c, one) for one in run(c, body, (*held, *elements), around)]
+        found = [as_value(c, one) for one in run(c, body, (*held, *elements), around)]
         rows.append(found[len(states) :])
         if count:
             held = found[: len(states)]
@@ -224,7 +224,7 @@ def sequence_map(c: Call, items: list[Value], others: list[Any]) -> tuple[list[V
     for place, item in enumerate(items):
         given = [item, *(one[place] if isinstance(one, list) else one for one in others)]
         c.require("body-inputs", fed == [one.type for one in given])
-        rows.append([_value(c, one) for one in run(c, body, given)])
+        rows.append([as_value(c, one) for one in run(c, body, given)])
     return tuple([row[place] for row in rows] for place in range(len(body.outputs)))
 
 
@@ -260,7 +260,7 @@ def _inner_loop(c: Call, node: Node, given: Sequence[Known], around: Mapping[str
 
 def _inner_scan(c: Call, node: Node, given: Sequence[Known], around: Mapping[str, Known]) -> list[Known]:
     told = {one.name: one.value for one in node.attributes}
-    body, many, values = told["body"], told["num_scan_inputs"], [_value(c, one) for one in given]
+    body, many, values = told["body"], told["num_scan_inputs"], [as_value(c, one) for one in given]
     if len(told) > len(("body", "num_scan_inputs")) or not isinstance(body, Body) or not isinstance(many, int):
         raise OpconformError("no formula for a Scan with axes or directions in a body")
     scans = [(one, 0, range(one.shape[0])) for one in values[-many:]]
@@ -268,9 +268,10 @@ def _inner_scan(c: Call, node: Node, given: Sequence[Known], around: Mapping[str
     return [*final, *(_stacked(c, row, one, 0) for row, one in zip(rows, like, strict=True))]
 
 
-def _value(c: Call, one: Known) -> Any:
+def as_value(c: Call, one: Known) -> Any:
+    """Return a value of a body as a tensor, a known one as a constant; a list item by item."""
     if isinstance(one, list):
-        return [_value(c, item) for item in one]
+        return [as_value(c, item) for item in one]
     return c.constant(one, type_of(np.asarray(one))) if isinstance(one, (np.ndarray, np.generic)) else one
 
 
@@ -290,7 +291,7 @@ def _made(c: Call, node: Node, given: Sequence[Known]) -> Any:
             pairs = zip(arrays[1].tolist(), arrays[2].tolist(), strict=True)
             return arrays[0][tuple(slice(*ends) for ends in pairs)]
     if any(isinstance(one, Value) for one in given):
-        given = [_value(c, one) for one in given]
+        given = [as_value(c, one) for one in given]
     known: dict[str, Callable[..., Any]] = {
         "SequenceConstruct": lambda *items: list(items),
         "SequenceInsert": lambda items, item: [*items, item],

@@ -25,7 +25,6 @@ from ...cases.onnx_model import onnx_bytes
 from ...cases.program import (
     UNRANKED,
     Attribute,
-    Body,
     Input,
     OperatorVersion,
     Output,
@@ -40,6 +39,7 @@ from ...cases.runner import (
     Words,
     meaning,
 )
+from .openvino_bodies import BodyMaker, has_bodies
 
 WORDS = (
     # What it does not implement.
@@ -101,8 +101,6 @@ ELEMENT_TYPES: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 """The library's names of its element types."""
 
-_MADE_OF_BODIES = ("If", "Loop", "TensorIterator")
-"""Compiling such a node without a body ends the process."""
 _MOST_TOGETHER = 32
 """Number of programs in one model: more are hardly faster."""
 _QUANTIZES = "FakeQuantize"
@@ -343,15 +341,9 @@ def _parts(library: Any, program: Program, prefix: str = "") -> tuple[list[Any],
     given = [i for i in program.inputs if i is not None]  # only the last inputs can be omitted
     by_name = {i.name: _node(library, i, prefix) for i in given}
     nodes = [by_name[i.name] for i in given]
-    bodies = {a.name: a.value for a in program.attributes if isinstance(a.value, Body)}
-    if operator.name in _MADE_OF_BODIES:
-        if operator.name != "If" or sorted(bodies) != ["else_body", "then_body"]:
-            raise Unsupported(
-                f"this runner does not support these bodies of {operator.name}: {', '.join(bodies) or 'none'}",
-                "attribute",
-            )
-        ports = [node.output(0) for node in nodes]
-        node = _if(library, ports, [i.name for i in given], bodies["then_body"], bodies["else_body"])
+    if has_bodies(operator):
+        maker = BodyMaker(library, _part, _operation, _node)
+        node = maker.made(operator, [i.name for i in given], [one.output(0) for one in nodes], program.attributes)
     else:
         node = _operation(operator, nodes, program.attributes)
     node.set_friendly_name(f"{prefix}{operator.name}")
@@ -369,37 +361,10 @@ def _operation(operator: OperatorVersion, inputs: Sequence[Any], attributes: Seq
         raise Unsupported(words, "operator-version")
     node = factory.create(operator.name, inputs, {a.name: _value(a) for a in attributes})
     known = node.get_attributes()
-    if ignored := [a.name for a in attributes if a.name not in known and not isinstance(a.value, Body)]:
+    if ignored := [a.name for a in attributes if a.name not in known]:
         have = ", ".join(known) or "none"
         raise ProgramError(f"OpenVINO's {operator.name} ignores {', '.join(ignored)}: it has the attributes {have}")
     return node
-
-
-def _if(library: Any, ports: Sequence[Any], names: Sequence[str], then: Body, other: Body) -> Any:
-    """Return an If with two bodies; its inputs have the bodies' input names."""
-    node = _part("opset8").if_op(ports[0])
-    bodies = [_body(library, body) for body in (then, other)]
-    node.set_then_body(bodies[0][0])
-    node.set_else_body(bodies[1][0])
-    for port, name in zip(ports[1:], names[1:], strict=True):
-        node.set_input(port, bodies[0][1].get(name), bodies[1][1].get(name))
-    for pair in zip(bodies[0][0].results, bodies[1][0].results, strict=True):
-        node.set_output(*pair)
-    return node
-
-
-def _body(library: Any, body: Body) -> tuple[Any, Mapping[str, Any]]:
-    """Return a body as a model, and its parameters by name."""
-    made = {i.name: _node(library, i) for i in body.inputs}
-    values = {name: node.output(0) for name, node in made.items()}
-    for one in body.nodes:
-        if unknown := [name for name in one.inputs if name not in values]:
-            raise ProgramError(f"the body {body.name} has no {', '.join(unknown)} before {one.operator}")
-        inner = _operation(one.operator, [values[name] for name in one.inputs], one.attributes)
-        values |= dict(zip(one.outputs, inner.outputs(), strict=False))
-    parameters = {i.name: made[i.name] for i in body.inputs if i.constant is None}
-    results = [_part("op").Result(values[o.name]) for o in body.outputs]
-    return library.Model(results, list(parameters.values()), body.name), parameters
 
 
 def _node(library: Any, given: Input, prefix: str = "") -> Any:

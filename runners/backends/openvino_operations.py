@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...cases.errors import OpconformError
-from ...cases.program import AttributeValue
+from ...cases.program import AttributeValue, OperatorVersion
 from ...specs.audit import (
     LibraryAttribute,
     LibrarySchema,
@@ -27,6 +27,7 @@ from .library_reading import (
     taken,
 )
 from .openvino import ELEMENT_TYPES, OpenVino
+from .openvino_bodies import has_bodies
 
 _TABLES = "include/openvino/opsets"
 _ENTRY = re.compile(r"^_OPENVINO_OP_REG\((\w+), *([\w:]+)\)", re.MULTILINE)
@@ -78,7 +79,9 @@ class OpenVinoOperations:
         return Listing("OpenVINO", self._runner.version(), f"opset1 to opset{newest}", versions, newest=newest)
 
     def told(self, question: Question) -> LibrarySchema:
-        """Return what can be found out about an operation."""
+        """Return what can be found out about an operation; nothing of one with bodies, which cannot be made without."""
+        if has_bodies(OperatorVersion("openvino", question.name, question.version)):
+            return LibrarySchema()
         factory = self._native.NodeFactory(f"opset{question.version}")
         attributes = {name: _attribute(value) for name, value in factory.create(question.name).get_attributes().items()}
         signature = question.signature

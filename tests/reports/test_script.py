@@ -56,6 +56,10 @@ ONNX = [
     "onnx/ReduceMean-18/float64/3x2x2/axes=omitted;keepdims=0/special",
     "onnx/Mean-13/float16/40*scalar/-/ramp/many-scalars",
 ]
+LOOP = (
+    "openvino/Loop-5/float32,int64,bool/1x3/back_edges=next;body=three-times;execution_condition=scalar:true;outputs=2;"
+    "port_map=state-and-number;trip_count=scalar:5/ramp/stopped"
+)
 OPENVINO = [
     "openvino/ReduceMean-1/float32,int64/3x2x2/axes=2,0/ramp/axes-unsorted",
     "openvino/ReduceMean-1/int64,int64/1/axes=0/beyond-2^53/beyond-2^53",  # the CPU plugin computes in int32
@@ -69,6 +73,9 @@ OPENVINO = [
     "openvino/ReduceMean-1/float16,int64/3x2x2/axes=none/negative-zero/identity-zeros",
     "openvino/ReduceMean-1/float16,int64/2x4/axes=1/overflow/sum-overflow-float",  # one option is infinite
     "openvino/ReduceMean-1/float64,int64/3x2x2/axes=none;keep_dims=false/ramp/axes-empty-dropped",
+    "openvino/If-8/float32,bool/2*3/cond=scalar:true;else_body=first;outputs=1;then_body=within/ramp/nested",
+    "openvino/TensorIterator-1/float32/5x2/body=same;outputs=1;port_map=from-second/ramp/from-second",  # it begins at 0
+    LOOP,
 ]
 ONEDNN = [
     "onednn/ReduceMean/float32/3x2x2/axes=2,0/ramp/axes-unsorted",
@@ -85,7 +92,7 @@ BY_BACKEND = {
     "onnxruntime": ONNX,
     "onnxruntime-noopt": ONNX[:2],
     "openvino": OPENVINO,
-    "openvino-evaluate": OPENVINO[1::3],
+    "openvino-evaluate": [*OPENVINO[1:12:3], LOOP],
     "onednn": ONEDNN,
 }
 USUAL = {"onnxruntime": 4, "onnxruntime-noopt": 1, "openvino": 2, "openvino-evaluate": 1, "onednn": 2}

@@ -220,6 +220,47 @@ def test_an_if_runs_the_body_that_its_condition_names() -> None:
     assert executable.run([np.array(False), x])[0].tolist() == [7]
 
 
+OF_BODIES = [
+    "openvino/If-8/float32,bool/2*3/cond=scalar:true;else_body=first;outputs=1;then_body=within/ramp/nested",
+    "openvino/If-8/float32,bool/2*3/cond=scalar:false;cond-from=graph-input;else_body=steps;outputs=2;then_body=both/ramp/steps-else",
+    "openvino/TensorIterator-1/float32/4x3,2*1x3/back_edges=summed;body=recurrent;outputs=2;port_map=recurrence/uniform/recurrence",
+    "openvino/TensorIterator-1/float32/6x3/body=same;outputs=1;port_map=pairs-backward/ramp/pairs-backward",
+    "openvino/Loop-5/float32,int64,bool/1x3/back_edges=next;body=three-times;execution_condition=scalar:true;outputs=2;port_map=state-and-number;trip_count=scalar:5/ramp/stopped",
+    "openvino/Loop-5/float32,int64,bool/3x4,3x1/back_edges=next;body=summed;execution_condition=scalar:true;outputs=2;port_map=pieces-and-state;trip_count=scalar:4/ramp/pieces-and-state",
+]
+
+
+def test_operations_with_bodies_answer_alone_and_in_one_model() -> None:
+    runner, cases = OpenVino(), [GeneratedCases().case(text) for text in OF_BODIES]
+    runs = [(case.program, case.tensors()) for case in cases]
+    alone = [runner.prepare(program).run(inputs) for program, inputs in runs]
+    for case, answers in zip(cases, alone, strict=True):
+        assert judge(case, Answers.of([Answer(tuple(answers))]), {})[0].outcome is Outcome.PASS, case.ids[0]
+    together = runner.run_together(runs)
+    for found, answers in zip(together, alone, strict=True):
+        assert found is not None
+        assert [content(x) for x in found] == [content(x) for x in answers]
+
+
+def test_the_reference_kernels_run_a_loop_until_its_body_says_stop() -> None:
+    case = GeneratedCases().case(OF_BODIES[4])
+    answers = OpenVinoEvaluate().prepare(case.program).run(case.tensors())
+    assert judge(case, Answers.of([Answer(tuple(answers))]), {})[0].outcome is Outcome.PASS
+
+
+def test_a_body_that_uses_what_nothing_makes_is_our_mistake() -> None:
+    node = Node(OperatorVersion("openvino", "Negative", 1), ("other",), ("y",))
+    body = Body("b", (Input("x", "float32", (2,)),), (Output("y", "float32", 1),), (node,))
+    program = Program(
+        OperatorVersion("openvino", "If", 8),
+        (Attribute("then_body", "graph", body), Attribute("else_body", "graph", body)),
+        (feed("c", "bool"), feed("x", "float32", 2)),
+        (Output("y", "float32", None),),
+    )
+    with pytest.raises(ProgramError, match="the body b has no other before openvino/Negative-1"):
+        OpenVino().prepare(program)
+
+
 @pytest.mark.parametrize("kind", [*NATIVE, OpenVinoOnnx])
 def test_inputs_with_structure_are_unsupported_in_words(kind) -> None:
     listed = Input("s", "seq(float32)", (), structure=sequence(tensor(2)))

@@ -282,6 +282,12 @@ def test_a_body_that_no_case_could_use_is_told_when_it_is_read(graph: str, words
         spec_from(REDUCE + f'graphs: {{g: "{graph}"}}\n')
 
 
+def test_a_body_of_another_standard_names_the_sets_of_its_operations() -> None:
+    text = (default_root() / "openvino" / "If.yaml").read_text()
+    with pytest.raises(SpecErrors, match=r"'set1' is no operation set: write opset1\.Negative and the like"):
+        spec_from(text.replace("opset1.Negative", "set1.Negative"))
+
+
 @pytest.mark.parametrize("word", ["T65537", "T1", "axes65537", "r65537"])
 def test_a_condition_on_something_that_no_version_has_is_told_with_its_line(word: str) -> None:
     text = REDUCE.replace("clauses:\n", f"clauses:\n  odd: {{text: it is odd, when: {{{word}: [1]}}}}\n")
