@@ -114,7 +114,7 @@ def _mirrored(x: Value, last: int, extent: int, others: Sequence[int]) -> Value:
     rest = x.take(np.arange(extent - own, 0, -1), last) * np.array([1.0, -1.0])
     for axis in others:
         rest = rest.take(-np.arange(x.shape[axis]) % max(x.shape[axis], 1), axis)
-    return x[_first(last, own)].concat([x[_first(last, own)], rest], last)
+    return x[_first(last, own)].concat([rest], last)
 
 
 def _in_any_order(formula: Formula, x: Value, places: Sequence[int], *, inverse: int) -> Value:
