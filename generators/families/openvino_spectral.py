@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -69,6 +70,30 @@ def irdft(c: Call, formula: Formula, data: Value, axes: Value, signal_size: Valu
         x = _resized(data, places, [*sizes[:-1], max(extent, 0) // 2 + 1])
         x = _mirrored(x, last, max(extent, 0), others)
     return _in_any_order(formula, x, places, inverse=1).take(0, -1)
+
+
+def stft(c: Call, formula: Formula, signal: Value, window: Value, frame_size: Value, frame_step: Value) -> Value:
+    """Half the transforms of frames of a real signal, frame_step apart and each multiplied by the window.
+
+    signal: [L] or [batch, L]; window: [W], W at most frame_size, filled up with zeros where the text does not say;
+    result: [..., frames, frame_size // 2 + 1, 2], or with these two in turn for transpose_frames. Source: OpenVINO
+    STFT-15.
+    """
+    c.require("signal-rank", signal.rank in (1, 2))
+    c.require("window-rank", window.rank == 1)
+    c.require("scalars", frame_size.size == 1)
+    count = int(c.known(frame_size).reshape(()))
+    c.require("frame-positive", count > 0)
+    missing = count - window.shape[0]
+    c.require("window-fits", missing >= 0)
+    if missing:
+        before = missing // 2 if c.open("window-place") == "middle" else 0
+        window = window.pad([(before, missing - before)])
+    lines = signal.reshape(math.prod(signal.shape[:-1]), signal.shape[-1], 1)
+    y: Value = formula(lines, frame_step, window, frame_size)
+    if c.attr("transpose_frames"):
+        y = y.transpose(0, 2, 1, 3)
+    return y.reshape(*signal.shape[:-1], *y.shape[1:])
 
 
 def _places(c: Call, rank: int, axes: Value, signal_size: Value | None) -> tuple[list[int], list[int]]:
