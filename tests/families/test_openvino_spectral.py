@@ -1,0 +1,85 @@
+"""OpenVINO's Fourier transforms over several axes, against NumPy and against the sums that its pages write."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from recorded import readings, values
+
+RANDOM = np.random.default_rng(7)
+
+
+def drawn(*shape: int):
+    return RANDOM.integers(-9, 10, shape).astype(np.float32)
+
+
+def complexes(x):
+    return x[..., 0] + np.complex128(1j) * x[..., 1]
+
+
+def pairs(x):
+    return np.stack([x.real, x.imag], -1)
+
+
+def ports(data, axes, sizes):
+    found = {"data": data, "axes": np.array(axes, np.int64)}
+    return found if sizes is None else {**found, "signal_size": np.array(sizes, np.int64)}
+
+
+def only(operator, data, axes, sizes=None):
+    (found,) = values(f"openvino/{operator}", ports(data, axes, sizes), {"output": "float32"})
+    return found
+
+
+CALLS = [([1], None), ([-2], None), ([2, 0], None), ([0, 1, 2], None), ([1, 0], [5, 2]), ([0, 2], [-1, 3])]
+
+
+@pytest.mark.parametrize(("axes", "sizes"), CALLS)
+def test_transforms_over_axes_are_numpys(axes, sizes) -> None:
+    x = drawn(3, 4, 5, 2)
+    places = [a % 3 for a in axes]
+    s = [x.shape[p] if n == -1 else n for p, n in zip(places, sizes or [-1] * len(axes), strict=True)]
+    assert only("DFT-7", x, axes, sizes) == pytest.approx(pairs(np.fft.fftn(complexes(x), s, places)), abs=1e-9)
+    assert only("IDFT-7", x, axes, sizes) == pytest.approx(pairs(np.fft.ifftn(complexes(x), s, places)), abs=1e-9)
+    real = np.fft.rfftn(x[..., 0].astype(np.float64), s, places)
+    assert only("RDFT-9", x[..., 0], axes, sizes) == pytest.approx(pairs(real), abs=1e-9)
+
+
+@pytest.mark.parametrize(("axes", "sizes"), [*CALLS, ([1], [7]), ([1], [4]), ([2, 1], [-1, 12])])
+def test_the_inverse_of_half_a_spectrum_is_numpys(axes, sizes) -> None:
+    x = drawn(3, 4, 5, 2)
+    places = [a % 3 for a in axes]
+    s = [x.shape[p] if n == -1 else n for p, n in zip(places, sizes or [-1] * len(axes), strict=True)]
+    if sizes is None or sizes[-1] == -1:
+        s[-1] = 2 * (x.shape[places[-1]] - 1)
+    found = readings("openvino/IRDFT-9", ports(x, axes, sizes), {"output": "float32"})
+    assert found[0].values[0] == pytest.approx(np.fft.irfftn(complexes(x), s, places), abs=1e-9)
+
+
+def test_half_a_spectrum_may_be_mirrored_before_it_gets_its_size_as_the_formula_of_the_page_says() -> None:
+    x = drawn(2, 4, 2)
+    half = complexes(x)
+    whole = np.concatenate([half, half[:, 2:0:-1].conj()], 1)
+    for n in (3, 5, 8):
+        wanted = np.fft.ifft(whole, n, 1).real
+        found = readings("openvino/IRDFT-9", ports(x, [1], [n]), {"output": "float32"})
+        assert any(one.values[0] == pytest.approx(wanted, abs=1e-9) for one in found)
+
+
+def one_by_one(x, order, type_):
+    """Return transforms along axes as sums in a narrow type, one axis after another."""
+    for axis in order:
+        n = x.shape[axis]
+        weights = np.exp(-2j * np.pi * np.outer(np.arange(n), np.arange(n)) / n).astype(type_)
+        x = np.moveaxis(np.moveaxis(x, axis, -1) @ weights, -1, axis)
+    return x
+
+
+@pytest.mark.parametrize("order", itertools.permutations(range(3)))
+def test_every_order_of_the_axes_is_admitted(order) -> None:
+    parts = RANDOM.uniform(-1, 1, (3, 4, 8, 2)).astype(np.float32)
+    y = pairs(one_by_one(complexes(parts).astype(np.complex64), order, np.complex64))
+    found = readings("openvino/DFT-7", ports(parts, [2, 0, 1], None), {"output": "float32"})
+    assert any(((one.lower[0] <= y) & (y <= one.upper[0])).all() for one in found)
