@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...cases.elements import Array
 from ..arithmetic.binding import Formula
 from ..arithmetic.tape import Call, Value
+from ..fills import Drawing
+from . import Shaping
+from .openvino import AUTO_PAD
+from .sampling import Deformation, deformed, weighed
 
 
 def unique(c: Call, formula: Formula, data: Value, axis: Value | None = None) -> tuple[Value, ...]:
@@ -20,3 +32,165 @@ def unique(c: Call, formula: Formula, data: Value, axis: Value | None = None) ->
     names = ("indices", "inverse", "counts")
     kinds = [str(c.output_types[name] or "int64") for name in names]
     return found[0], *(part.cast(kind) for part, kind in zip(found[1:], kinds, strict=True))
+
+
+def deformable_convolution(
+    c: Call, data: Value, offsets: Value, filters: Value, mask: Value | None = None
+) -> Value:
+    """The cross-correlation of filters with data, where each element is read at an offset and weighted by a mask.
+
+    data: [N, C, Y, X]; offsets: [N, deformable_group * kernel * 2, Y', X'], y before x; filters: [M, C / group, kernel];
+    mask: [N, deformable_group * kernel, Y', X']; result: [N, M, Y', X']. Source: OpenVINO DeformableConvolution-1, 8.
+    """
+    c.require("rank", all(x is None or x.rank == 4 for x in (data, offsets, filters, mask)))
+    strides, dilations, begin, end = (c.ints(name) or () for name in _LISTS)
+    c.require("per-axis", {len(one) for one in (strides, dilations, begin, end)} == {2})
+    c.require("pads-range", min(*begin, *end) >= 0)
+    way, groups, parts = c.attr("auto_pad"), c.attr("group"), c.attr("deformable_group")
+    c.require("auto-pad", way in AUTO_PAD)
+    c.require("groups", data.shape[1] == filters.shape[1] * groups and filters.shape[0] % groups == 0)
+    c.require("deformable-groups", parts > 0 and data.shape[1] % parts == 0)
+    if way.startswith("same") and set(strides) != {1}:
+        c.open("same-strided")
+    kernel = filters.shape[2:]
+    before, after, out = _frame(data.shape[2:], kernel, {name: c.ints(name) for name in _LISTS}, way)
+    taps = math.prod(kernel)
+    c.require("offsets-shape", offsets.shape == (data.shape[0], parts * taps * 2, *out))
+    c.require_if_stated("mask-shape", mask is None or mask.shape == (data.shape[0], parts * taps, *out))
+    form = Deformation(groups, parts, strides, dilations, (*before, *after))
+    given = np.asarray(c.known("offsets")).astype(np.float64)
+    moves, given, free = _within(c, data, filters, (offsets, given), form)
+    if data.kind != "real":
+        moves = moves.cast("float64")
+    if parts == 1 or c.open("parts") == "input-channels":
+        y = weighed(c, deformed(c, data, moves, given, kernel, form)[0], filters, form, None, mask)
+    else:
+        y = _by_output(c, (data, filters, moves, mask), given, form)
+    return y.undefined(c.constant(np.broadcast_to(free, y.shape), "bool"), "outside") if free.any() else y
+
+
+def _by_output(
+    c: Call, inputs: tuple[Value, Value, Value, Value | None], given: Array, form: Deformation
+) -> Value:
+    """The i-th part of the output's channels, by the i-th part of the offsets and of the mask."""
+    data, filters, moves, mask = inputs
+    c.require("deformable-groups", filters.shape[0] % form.parts == 0)
+    size, found, one = filters.shape[0] // form.parts, [], replace(form, parts=1)
+    for i in range(form.parts):
+        own = np.arange(moves.shape[1]).reshape(form.parts, -1)[i]
+        scale = None if mask is None else mask.take(np.arange(mask.shape[1]).reshape(form.parts, -1)[i], 1)
+        seen, _ = deformed(c, data, moves.take(own, 1), given[:, own], filters.shape[2:], one)
+        y = weighed(c, seen, filters, one, None, scale)
+        found.append(y.take(np.arange(i * size, (i + 1) * size), 1))
+    return found[0].concat(found[1:], 1)
+
+
+def _within(
+    c: Call, data: Value, filters: Value, offsets: tuple[Value, Array], form: Deformation
+) -> tuple[Value, Array, Array]:
+    """The offsets and their numbers, moved back to the border where they must be, and where the output is free.
+
+    The third: [N, 1, Y', X'].
+    """
+    (value, numbers), kernel = offsets, filters.shape[2:]
+    n, _, *out = numbers.shape
+    given = numbers.reshape(n, -1, math.prod(kernel), 2, *out)
+    places = _places(kernel, out, form.pads[:2], form.strides, form.dilations)
+    at, last = given + places, np.array(data.shape[2:]).reshape(2, 1, 1) - 1
+    front, back = (np.array(one).reshape(2, 1, 1) for one in (form.pads[:2], form.pads[2:]))
+    framed = (at >= -front) & (at <= last + back) & (at == np.floor(at))
+    outside = (((at < 0) | (at > last)) & ~framed).any(axis=3, keepdims=True)
+    near = ((at > -1 - front) & (at < last + back + 1)).all(axis=3, keepdims=True)
+    if "shifts" in c.clauses and not any(form.pads):
+        free, moved = outside & ~near, outside & near
+    else:
+        free, moved = outside, np.zeros(1, bool)
+    if c.attr("bilinear_interpolation_pad", False) or not outside.any():
+        return value, numbers, np.zeros((n, 1, *out), bool)
+    if free.any():
+        c.open("outside")
+    if moved.any():
+        low, high = (c.constant(np.broadcast_to(v, given.shape), value.type) for v in (-places, last - places))
+        whole = value.reshape(*given.shape)
+        inner = whole.maximum(low).minimum(high)
+        value = inner.where(c.constant(np.broadcast_to(moved, given.shape), "bool"), whole).reshape(*numbers.shape)
+        numbers = np.where(moved, given.clip(-places, last - places), given).reshape(numbers.shape)
+    return value, numbers, free.any(axis=(1, 2, 3)).reshape(n, 1, *out)
+
+
+def _places(
+    kernel: Sequence[int],
+    out: Sequence[int],
+    before: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+) -> Array:
+    """The places in data that the elements of a filter have without offsets: [taps, 2, Y', X']."""
+    step, spread, front = (np.array(one).reshape(2, 1, 1) for one in (strides, dilations, before))
+    taps = np.stack([index.reshape(-1) for index in np.indices(tuple(kernel))], 1).reshape(-1, 2, 1, 1)
+    return np.asarray(np.indices(tuple(out)) * step - front + taps * spread)
+
+
+def _frame(
+    extents: Sequence[int], kernel: Sequence[int], given: Mapping[str, Sequence[int] | None], way: str
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """The padding before and after data, and the extents of the output."""
+    strides, dilations = given["strides"] or (), given["dilations"] or ()
+    before, after = tuple(given["pads_begin"] or ()), tuple(given["pads_end"] or ())
+    spans = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=False)]
+    if way == "valid":
+        before, after = (0,) * len(extents), (0,) * len(extents)
+    elif way.startswith("same"):
+        sizes = list(zip(extents, spans, strides, strict=False))
+        wanted = [max((-(-n // step) - 1) * step + span - n, 0) for n, span, step in sizes]
+        less, more = tuple(n // 2 for n in wanted), tuple(n - n // 2 for n in wanted)
+        before, after = (less, more) if way == "same_upper" else (more, less)
+    rows = zip(extents, before, after, spans, strides, strict=False)
+    return before, after, tuple((n + a + b - span) // step + 1 for n, a, b, span, step in rows)
+
+
+def deformations(shaping: Shaping) -> tuple[int, ...]:
+    """A number for each image, deformable group, kernel element, axis, and output element."""
+    kernel, out = _windows(shaping)
+    return (shaping.extent("N"), shaping.extent("h") * kernel * 2, *out)
+
+
+def modulations(shaping: Shaping) -> tuple[int, ...]:
+    """A number for each image, deformable group, kernel element, and output element."""
+    kernel, out = _windows(shaping)
+    return (shaping.extent("N"), shaping.extent("h") * kernel, *out)
+
+
+def _windows(shaping: Shaping) -> tuple[int, tuple[int, ...]]:
+    """The number of elements of a kernel, and the extents of the output."""
+    extents, kernel = shaping.symbols["S"], shaping.symbols["K"]
+    assert isinstance(extents, tuple)
+    assert isinstance(kernel, tuple)
+    given: dict[str, Any] = {name: shaping.attr(name) for name in _LISTS}
+    lists = {name: value if isinstance(value, tuple) else (1, 1) for name, value in given.items()}
+    way = shaping.attr("auto_pad")
+    return math.prod(kernel), _frame(extents, kernel, lists, way if isinstance(way, str) else "explicit")[2]
+
+
+_LISTS = ("strides", "dilations", "pads_begin", "pads_end")
+
+
+def inward(drawing: Drawing) -> Array:
+    """Offsets that lead to places inside data: to multiples of 1/4, or of 1 if the type is of whole numbers."""
+    extents, kernel = (tuple(drawing.arguments.get(name) or (1, 1)) for name in ("extents", "kernel"))
+    lists = {name: tuple(drawing.attributes.get(name) or (1, 1)) for name in _LISTS}
+    before, _, out = _frame(extents, kernel, lists, str(drawing.attributes.get("auto_pad") or "explicit"))
+    if drawing.shape[2:] != out or any(len(one) != 2 for one in lists.values()):
+        return np.zeros(drawing.size)  # the input is invalid
+    places = _places(kernel, out, before, lists["strides"], lists["dilations"])
+    whole = 1 if drawing.type.is_integer else 4
+    last = (np.array(extents).reshape(2, 1, 1) - 1) * whole
+    drawn = drawing.draw.below(1 << 20, drawing.size)
+    to = drawn.reshape(len(drawn), -1, *places.shape) % (last + 1)
+    found = to / whole - places
+    return np.asarray(np.maximum(found, float(drawing.type.smallest) if whole == 1 else -np.inf).reshape(len(drawn), -1))
+
+
+def still(drawing: Drawing) -> Array:
+    """All zeros."""
+    return np.zeros(drawing.size)
