@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ...cases.elements import Array
+from ...cases.elements import Array, element_type
 from ..arithmetic.binding import Formula
 from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
 from . import Shaping
 from .openvino import AUTO_PAD
+from .random import TELLING, classes_drawn
 from .sampling import Deformation, deformed, weighed
 
 
@@ -147,6 +148,39 @@ def _frame(
         before, after = (less, more) if way == "same_upper" else (more, less)
     rows = zip(extents, before, after, spans, strides, strict=False)
     return before, after, tuple((n + a + b - span) // step + 1 for n, a, b, span, step in rows)
+
+
+def multinomial(c: Call, probs: Value, samples: Value) -> Value:
+    """Classes of each row, drawn with probabilities proportional to its numbers, or with log_probs to their powers of e.
+
+    probs: (batch, classes); samples: how many are drawn, one integer; result: (batch, samples), of the type
+    convert_type. Source: OpenVINO Multinomial-13.
+    """
+    c.require("rank-2", probs.rank == 2)
+    c.require("one-number", samples.rank < 2 and samples.size == 1)
+    size, type_ = int(c.known("num_samples").reshape(())), str(c.output_types["output"])
+    logs, again = c.attr("log_probs"), c.attr("with_replacement")
+    c.require("samples-range", size >= 0)
+    (batch, classes), known = probs.shape, c.known("probs").astype(np.float64)
+    likely = np.isfinite(known) if logs else np.isfinite(known) & (known >= 0)
+    c.require("distribution", bool(classes and likely.all() and (logs or known.any(axis=1).all())))
+    c.require("enough-classes", again or size <= classes)
+    if not size:
+        c.open("no-samples")
+        return c.constant(0, type_).broadcast(batch, size)
+    if not again and not logs and (np.count_nonzero(known, axis=1) < size).any():
+        c.open("exhausted")
+    weights = probs.cast("float64")
+    if logs:
+        weights = (weights - weights.max(1)).exp()
+    if (c.attr("global_seed") or c.attr("op_seed")) and batch * size >= TELLING and again:
+        c.check("same-seed", differs=float(c.open("seed") != "repeatable"))
+    if again or size == 1:
+        rough = 2.0 ** (3 - element_type(probs.type).float_format.precision)
+        return classes_drawn(c, weights / weights.sum(1), size, type_, rough)
+    c.check("follows", arrays=[c.constant(np.zeros((batch, n)), "float64") for n in (classes, size)], axis=1, distinct=1)
+    middle, first, last = (c.constant(n, type_).broadcast(batch, size) for n in (classes // 2, 0, classes - 1))
+    return middle.node("between", first, last)
 
 
 def deformations(shaping: Shaping) -> tuple[int, ...]:
