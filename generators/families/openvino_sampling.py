@@ -183,6 +183,84 @@ def multinomial(c: Call, probs: Value, samples: Value) -> Value:
     return middle.node("between", first, last)
 
 
+def random_uniform(c: Call, shape: Value, minval: Value, maxval: Value) -> Value:
+    """Numbers from minval up to maxval: Philox's stream, or numbers that may come from a uniform distribution.
+
+    shape: the extents of the result; minval, maxval: one number each; result: of the type output_type. Source: OpenVINO
+    RandomUniform-8.
+    """
+    c.require("shape-list", shape.rank == 1)
+    c.require("one-number", all(v.rank < 2 and v.size == 1 for v in (minval, maxval)))
+    extents, type_ = tuple(int(n) for n in c.known("shape")), str(c.output_types["output"])
+    c.require("shape-range", min(extents, default=0) >= 0)
+    low, high = (c.known(name).reshape(())[()] for name in ("minval", "maxval"))
+    c.require("bounds", bool(low < high))
+    c.require("alignment", c.attr("alignment") in ("TENSORFLOW", "PYTORCH"))
+    seeds = int(c.attr("global_seed")), int(c.attr("op_seed"))
+    kind, size = element_type(type_), math.prod(extents)
+    if not any(seeds) and size >= TELLING:
+        c.check("same-seed", differs=1.0)
+    if c.attr("alignment") == "PYTORCH":
+        c.open("mersenne")
+    elif any(seeds) and kind.is_integer:
+        words = philox(*seeds, size * (2 if kind.bits > 32 else 1))
+        if kind.bits > 32:
+            pairs = [first | second << 32 for first, second in zip(words[::2], words[1::2], strict=True)]
+            words = words[:size] if c.open("words") == "one" else pairs
+        drawn = [word % (int(high) - int(low)) + int(low) for word in words]
+        return c.constant(np.array(drawn, np.int64).reshape(extents), "int64").cast(type_)
+    elif any(seeds) and type_ in _FRACTION_BITS:
+        x = c.constant(np.array(_fractions(seeds, size, _FRACTION_BITS[type_])).reshape(extents), type_)
+        least, most = minval.reshape(), maxval.reshape()
+        return x * (most - least) + least
+    elif any(seeds):
+        c.open("brain")
+    return _anywhere(c, extents, type_, (float(low), float(high)))
+
+
+_FRACTION_BITS = {"float16": 10, "float32": 23, "float64": 52}
+"""The bits of a fraction, which are the last ones of a word, or of two."""
+
+
+def _anywhere(c: Call, extents: Sequence[int], type_: str, ends: tuple[float, float]) -> Value:
+    """Numbers between two ends that may come from a uniform distribution."""
+    low, high = ends
+    kind, half = element_type(type_), (high - low) / 2
+    last = high - 1 if kind.is_integer else high
+    middle = c.constant(math.floor(low + half) if kind.is_integer else low + half, type_).broadcast(*extents)
+    coarse = 1.0 if kind.is_integer else 2.0 ** (2 - kind.float_format.precision) * max(abs(low), abs(high), 2 * half)
+    moments = [c.constant(v, "float64").broadcast(*extents) for v in (low + half, half**2 / 3, half**4 / 5)]
+    c.check("moments", arrays=moments, reach=half, law="uniform", unit=coarse)
+    least, most = (c.constant(v, type_).broadcast(*extents) for v in (low, last))
+    return middle.node("between", least, most)
+
+
+def _fractions(seeds: tuple[int, int], size: int, bits: int) -> list[float]:
+    """Numbers in [0, 1) whose binary digits are the last `bits` of a word, or of the first of two and then the second."""
+    if bits < 32:
+        return [(word & ((1 << bits) - 1)) / (1 << bits) for word in philox(*seeds, size)]
+    words = philox(*seeds, 2 * size)
+    pairs = zip(words[::2], words[1::2], strict=True)
+    return [((first & ((1 << bits - 32) - 1)) << 32 | second) / (1 << bits) for first, second in pairs]
+
+
+def philox(key: int, counter: int, count: int) -> list[int]:
+    """The first words of 32 bits of Philox 4x32 with ten rounds: four for each number n, with `counter` above it."""
+    words: list[int] = []
+    for n in range(-(-count // 4)):
+        low, high = key & _WORD, key >> 32
+        state = [n & _WORD, n >> 32, counter & _WORD, counter >> 32]
+        for _ in range(10):
+            one, other = 0xD2511F53 * state[0], 0xCD9E8D57 * state[2]
+            state = [other >> 32 ^ state[1] ^ low, other & _WORD, one >> 32 ^ state[3] ^ high, one & _WORD]
+            low, high = low + 0x9E3779B9 & _WORD, high + 0xBB67AE85 & _WORD
+        words += state
+    return words[:count]
+
+
+_WORD = 0xFFFFFFFF
+
+
 def deformations(shaping: Shaping) -> tuple[int, ...]:
     """A number for each image, deformable group, kernel element, axis, and output element."""
     kernel, out = _windows(shaping)
