@@ -304,3 +304,78 @@ def inward(drawing: Drawing) -> Array:
 def still(drawing: Drawing) -> Array:
     """All zeros."""
     return np.zeros(drawing.size)
+
+
+def nv12_to_rgb(c: Call, y: Value, uv: Value | None = None) -> Value:
+    """Red, green and blue of a picture whose colours are one plane of pairs.
+
+    y: [N, H, W, 1], or with uv in the rows below [N, 3 / 2 H, W, 1]; uv: [N, H / 2, W / 2, 2]; result: [N, H, W, 3].
+    Source: OpenVINO NV12toRGB-8.
+    """
+    bright, below = _brightness(c, y, uv is None)
+    c.require("rank", uv is None or (uv.rank == 4 and uv.shape[3] == 2))
+    pairs = below.reshape(*_half(bright), 2) if uv is None else uv
+    c.require("planes-shape", pairs.shape[:3] == _half(bright))
+    return _coloured(c, bright, pairs[..., :1], pairs[..., 1:])
+
+
+def nv12_to_bgr(c: Call, y: Value, uv: Value | None = None) -> Value:
+    """Blue, green and red of a picture whose colours are one plane of pairs.
+
+    The inputs are those of `nv12_to_rgb`. Source: OpenVINO NV12toBGR-8.
+    """
+    return nv12_to_rgb(c, y, uv).take(np.array([2, 1, 0]), 3)
+
+
+def i420_to_rgb(c: Call, y: Value, u: Value | None = None, v: Value | None = None) -> Value:
+    """Red, green and blue of a picture whose colours are two planes.
+
+    y: [N, H, W, 1], or with u and v in the rows below [N, 3 / 2 H, W, 1]; u, v: [N, H / 2, W / 2, 1]; result:
+    [N, H, W, 3]. Source: OpenVINO I420toRGB-8.
+    """
+    c.require("separate", (u is None) == (v is None))
+    bright, below = _brightness(c, y, u is None)
+    c.require("rank", all(plane is None or (plane.rank == 4 and plane.shape[3] == 1) for plane in (u, v)))
+    half = _half(bright)
+    if u is None or v is None:
+        both = below.reshape(half[0], 2, half[1], half[2], 1)
+        u, v = both[:, 0], both[:, 1]
+    c.require("planes-shape", u.shape[:3] == v.shape[:3] == half)
+    return _coloured(c, bright, u, v)
+
+
+def i420_to_bgr(c: Call, y: Value, u: Value | None = None, v: Value | None = None) -> Value:
+    """Blue, green and red of a picture whose colours are two planes.
+
+    The inputs are those of `i420_to_rgb`. Source: OpenVINO I420toBGR-8.
+    """
+    return i420_to_rgb(c, y, u, v).take(np.array([2, 1, 0]), 3)
+
+
+def _brightness(c: Call, y: Value, alone: bool) -> tuple[Value, Value]:
+    """The plane Y, [N, H, W, 1], and the rows below it, which hold the colours if they have no inputs of their own."""
+    c.require("rank", y.rank == 4 and y.shape[3] == 1)
+    rows = y.shape[1] * 2 // 3 if alone else y.shape[1]
+    c.require("even", rows % 2 == 0 == y.shape[2] % 2 and (not alone or y.shape[1] % 3 == 0))
+    return y[:, :rows], y[:, rows:]
+
+
+def _half(bright: Value) -> tuple[int, ...]:
+    """The extents of a plane of colours, without the last one."""
+    n, h, w, _ = bright.shape
+    return n, h // 2, w // 2
+
+
+def _coloured(c: Call, bright: Value, u: Value, v: Value) -> Value:
+    """Red, green and blue, from planes whose colours belong to two rows and columns."""
+    _, h, w, _ = bright.shape
+    whole = bright.kind != "real"
+    spread = (plane.take(np.arange(h) // 2, 1).take(np.arange(w) // 2, 2) for plane in (u, v))
+    level, blue, red = (plane.cast("float32") if whole else plane for plane in (bright, *spread))
+    base, blue, red = (level - 16.0) * 1.164, blue - 128.0, red - 128.0
+    parts = (base + red * 1.596, base - red * 0.813 - blue * 0.391, base + blue * 2.018)
+    found = parts[0].concat(parts[1:], 3).clip(0.0, 255.0)
+    if not whole:
+        return found
+    way = c.open("rounding", ~found.equal(found.floor()))
+    return (found.floor() if way == "down" else found.rint()).cast(bright.type)
