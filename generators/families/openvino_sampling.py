@@ -379,3 +379,52 @@ def _coloured(c: Call, bright: Value, u: Value, v: Value) -> Value:
         return found
     way = c.open("rounding", ~found.equal(found.floor()))
     return (found.floor() if way == "down" else found.rint()).cast(bright.type)
+
+
+def sparse_fill_empty_rows(
+    c: Call, values: Value, sizes: Value, indices: Value, default: Value
+) -> tuple[Value, Value, Value]:
+    """The entries of a sparse matrix in row-major order, with one in the first column of each row that had none.
+
+    values: [M]; sizes: the numbers of rows and columns; indices: [M, 2]; default: a scalar; results: the places, the
+    values, and which rows were empty. Source: OpenVINO FillEmptyRows-16.
+    """
+    c.require("shapes", values.rank == 1 and indices.shape == (values.size, 2) and sizes.shape == (2,))
+    c.require("default-scalar", default.rank == 0)
+    rows, columns = (int(n) for n in c.known("dense_shape"))
+    c.require("sizes", min(rows, columns) >= 0)
+    places = [(int(row), int(column)) for row, column in c.known("indices")]
+    c.require("range", all(0 <= row < rows and 0 <= column < columns for row, column in places))
+    if len(set(places)) < len(places):
+        c.open("repeated")
+    empty = sorted(set(range(rows)) - {row for row, _ in places})
+    if empty and not columns:
+        c.open("no-column")
+    entries = sorted([*((*place, n) for n, place in enumerate(places)), *((row, 0, len(places)) for row in empty)])
+    order = np.array([n for _, _, n in entries], np.int64)
+    found = np.array([entry[:2] for entry in entries], np.int64).reshape(-1, 2)
+    filled = np.isin(np.arange(rows), empty)
+    return (
+        c.constant(found, indices.type),
+        values.concat([default.reshape(1)], 0).take(order, 0),
+        c.constant(filled, "bool"),
+    )
+
+
+def cells(drawing: Drawing) -> Array:
+    """Places of a matrix of the extents in dense_shape, all different, in row-major order."""
+    return _cells(drawing, ordered=True)
+
+
+def shuffled_cells(drawing: Drawing) -> Array:
+    """Places of a matrix of the extents in dense_shape, all different, in any order."""
+    return _cells(drawing, ordered=False)
+
+
+def _cells(drawing: Drawing, *, ordered: bool) -> Array:
+    sizes = np.asarray(drawing.values["dense_shape"]).reshape(len(drawing.values["dense_shape"]), -1)
+    rows, columns = (max(1, int(n)) for n in sizes[0, :2])
+    area, count = rows * columns, drawing.size // 2
+    order = np.argsort(drawing.draw.bits(area), axis=1, kind="stable")[:, :count]
+    flat = np.sort(order, axis=1) if ordered else order
+    return np.stack([flat // columns, flat % columns], 2).reshape(len(flat), -1)
