@@ -12,7 +12,7 @@ import numpy as np
 from ...cases.elements import element_type
 from ..arithmetic.tape import Call, Value
 
-_TELLING = 64
+TELLING = 64
 """So many elements differ in a second draw, except with negligible probability."""
 
 
@@ -66,7 +66,7 @@ def _drawn(c: Call, like: Value | None) -> tuple[tuple[int, ...], str]:
 
 def _seeded(c: Call, elements: int) -> None:
     """Test that a fresh program draws the same numbers from the same seed, if there are enough of them."""
-    if c.given("seed") and elements >= _TELLING:
+    if c.given("seed") and elements >= TELLING:
         c.check("same-seed", differs=float(c.open("seed") != "repeatable"))
 
 
@@ -106,14 +106,23 @@ def multinomial(c: Call, logits: Value) -> Value:
     largest = wide.max(1)
     weights = (wide - largest).exp()
     chances = weights / weights.sum(1)
+    drawn = classes_drawn(c, chances, size, type_, 2.0 ** (3 - element_type(logits.type).float_format.precision))
+    _seeded(c, batch * size)
+    return drawn
+
+
+def classes_drawn(c: Call, chances: Value, size: int, type_: str, rough: float) -> Value:
+    """`size` independent draws of classes for each row: (batch, size).
+
+    chances: (batch, classes), float64, which may be off by `rough` of themselves.
+    """
+    batch, classes = chances.shape
     places = c.constant(np.arange(float(classes)).reshape(1, classes), "float64")
     mean = (chances * places).sum(1)
     powers = [(chances * (places - mean) ** k).sum(1).broadcast(batch, size) for k in (2.0, 4.0)]
-    rough = 2.0 ** (3 - element_type(logits.type).float_format.precision)
     reach = float(classes - 1)
     c.check("moments", arrays=(mean.broadcast(batch, size), *powers), reach=reach, unit=rough * reach)
     c.check("frequencies", arrays=(chances,), unit=rough)
-    _seeded(c, batch * size)
     middle, first, last = (c.constant(n, type_).broadcast(batch, size) for n in (classes // 2, 0, classes - 1))
     return middle.node("between", first, last)
 

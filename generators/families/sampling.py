@@ -288,29 +288,60 @@ def deform_conv(c: Call, x: Value, w: Value, offset: Value, b: Value | None = No
         c.require("mask-shape", mask.shape in ((n, shared * taps, *out), (n, shared * taps * r, *out)))
         if r > 2 or mask.shape[1] != shared * taps:
             c.open("mask-volume")
-    given = c.known(offset).reshape(n * shared, taps, r, *out).astype(np.float64)
-    finite = np.isfinite(given)
-    moves = offset.reshape(n * shared, taps, r, *out)
-    lines, beyond = [], np.zeros(1, bool)
-    for i, extent in enumerate(x.shape[2:]):
-        tap = np.indices(kernel)[i].reshape(taps, *(1,) * r) * dilations[i]
-        places = np.indices(out)[i] * strides[i] - pads[i] + tap
-        line = _moved(extent, places, moves[:, :, i], np.where(finite, given, 0.0)[:, :, i])
-        lines.append(line)
-        beyond = beyond | ((line.at < -pads[i]) | (line.at > extent - 1 + pads[r + i])).astype(bool)
-    seen = _interpolated(c, x.reshape(n * shared, x.shape[1] // shared, *x.shape[2:]), lines, "zeros", 0.0)
+    given = c.known(offset).astype(np.float64)
+    form = Deformation(groups, shared, strides, dilations, pads)
+    seen, beyond = deformed(c, x, offset, given, kernel, form)
     if beyond.any() and c.open("outside") == "places":
         seen = seen.where(c.constant(~beyond, "bool"), 0.0)
-    seen = seen.reshape(x.shape[1] // shared, n, shared, taps, *out).transpose(1, 2, 0, *range(3, 4 + r))
-    y = _weighed(c, seen, w, b, None if mask is None else mask.reshape(n, shared, 1, taps, *out))
-    vague = np.any((~finite).reshape(n, shared * taps * r, *out), axis=1)[:, np.newaxis]
+    y = weighed(c, seen, w, form, b, mask)
+    vague = np.any((~np.isfinite(given)).reshape(n, shared * taps * r, *out), axis=1)[:, np.newaxis]
     return y.undefined(c.constant(vague, "bool"), "not-finite") if vague.any() else y
 
 
-def _weighed(c: Call, seen: Value, w: Value, b: Value | None, mask: Value | None) -> Value:
-    """The sums of the filters' inputs, [N, G, C / G, taps, out...], times weights and mask, [N, G, 1, taps, out...]."""
-    n, shared, part, taps, *out = seen.shape
-    groups, m, terms, area = c.attr("group"), w.shape[0], w.shape[1] * taps, math.prod(out)
+@dataclass(frozen=True)
+class Deformation:
+    """Groups of channels, groups of offsets, and per spatial axis strides, dilations and the padding, starts first."""
+
+    groups: int
+    parts: int
+    strides: Sequence[int]
+    dilations: Sequence[int]
+    pads: Sequence[int]
+
+
+def deformed(
+    c: Call, x: Value, offset: Value, given: Array, kernel: Sequence[int], form: Deformation
+) -> tuple[Value, Array]:
+    """The numbers that each element of a kernel meets, and where these lie outside the padded input.
+
+    x: [N, C, spatial...]; offset: [N, parts * kernel * axes, out...]; given: its values; results: both
+    [C / parts, N * parts, kernel, out...], the second with a leading 1.
+    """
+    r, taps, (n, _, *out) = len(kernel), math.prod(kernel), offset.shape
+    moves, given = offset.reshape(n * form.parts, taps, r, *out), given.reshape(n * form.parts, taps, r, *out)
+    finite = np.isfinite(given)
+    lines, beyond = [], np.zeros(1, bool)
+    for i, extent in enumerate(x.shape[2:]):
+        tap = np.indices(tuple(kernel))[i].reshape(taps, *(1,) * r) * form.dilations[i]
+        places = np.indices(tuple(out))[i] * form.strides[i] - form.pads[i] + tap
+        line = _moved(extent, places, moves[:, :, i], np.where(finite, given, 0.0)[:, :, i])
+        lines.append(line)
+        beyond = beyond | ((line.at < -form.pads[i]) | (line.at > extent - 1 + form.pads[r + i])).astype(bool)
+    images = x.reshape(n * form.parts, x.shape[1] // form.parts, *x.shape[2:])
+    return _interpolated(c, images, lines, "zeros", 0.0), beyond
+
+
+def weighed(c: Call, seen: Value, w: Value, form: Deformation, b: Value | None, mask: Value | None) -> Value:
+    """The sums of the filters' inputs times weights and mask, plus b: [N, M, out...].
+
+    seen: [C / parts, N * parts, kernel, out...], from `deformed`; mask: [N, parts * kernel, out...].
+    """
+    r, groups, m = seen.rank - 3, form.groups, w.shape[0]
+    part, images, taps, *out = seen.shape
+    shared, n = form.parts, images // form.parts
+    seen = seen.reshape(part, n, shared, taps, *out).transpose(1, 2, 0, *range(3, 4 + r))
+    mask = None if mask is None else mask.reshape(n, shared, 1, taps, *out)
+    terms, area = w.shape[1] * taps, math.prod(out)
 
     def columns(v: Value) -> Value:
         return v.reshape(n, groups, terms, area).transpose(0, 1, 3, 2)

@@ -36,6 +36,8 @@ _KINDS: Mapping[type, str] = {bool: "boolean", int: "int", float: "float", str: 
 _REQUIRED: Mapping[str, object] = {"boolean": False, "int": 1, "float": 1.0, "ints": [1, 1], "floats": [1.0, 1.0]}
 _INPUTS_TO_LIVE: Mapping[str, int] = {"Broadcast": 2}
 """The inputs without which making an operation ends the process."""
+_CONSTANTS: Mapping[str, tuple[int, ...]] = {"Unique": (1,)}
+"""The inputs that an operation takes as constants only; they are made as scalars of 0."""
 _UNNAMED = Layout(
     tuple(str(n) for n in range(1, COUNTED + 1)),  # without a spec, each input has a letter of its own
     (),
@@ -114,12 +116,17 @@ class OpenVinoOperations:
     ) -> int | None:
         if (least_inputs and not inputs) or len(inputs) < _INPUTS_TO_LIVE.get(name, 0):
             return None  # a MaxPool-1 with attributes and no input at all ends the process, as such a Broadcast-1 does
-        nodes = [self._parameter(t) for t in inputs]
+        constants = _CONSTANTS.get(name, ())
         try:
+            nodes = [self._zero(t) if n in constants and t else self._parameter(t) for n, t in enumerate(inputs)]
             node = factory.create(name, [node.output(0) for node in nodes], values)
         except Exception:
             return None
         return int(node.get_output_size())
+
+    def _zero(self, element_type: str) -> Any:
+        kind = getattr(self._native.Type, ELEMENT_TYPES[element_type])
+        return self._native.op.Constant(kind, self._native.Shape([]), [0])
 
     def _parameter(self, element_type: TypeOrAny) -> Any:
         types = self._native.Type
