@@ -234,14 +234,14 @@ def pooled(shaping: Shaping) -> tuple[int, ...]:
     n, channels, spatial = shaping.extent("N"), shaping.extent("C"), shaping.symbols["S"]
     assert isinstance(spatial, tuple)
     names = ("kernel", "strides", "pads_begin", "pads_end", "dilations")
-    kernel, strides, begin, end, apart = (_numbers(shaping.levels.get(name), len(spatial)) for name in names)
+    kernel, strides, begin, end, apart = (numbers(shaping.levels.get(name), len(spatial)) for name in names)
     windows = []
     for extent, size, step, before, after, distance in zip(spatial, kernel, strides, begin, end, apart, strict=True):
         windows.append((extent + before + after - (size - 1) * distance - 1) // step + 1)
     return (n, channels, *windows) if shaping.attr("data_format") == "NCX" else (n, *windows, channels)
 
 
-def _numbers(level: object, count: int) -> tuple[int, ...]:
+def numbers(level: object, count: int) -> tuple[int, ...]:
     """Numbers of a level: as they are, or one number for each axis, `2 x r-2`; without a level, ones."""
     if not isinstance(level, tuple):
         return (1,) * count

@@ -106,6 +106,33 @@ def batch_norm_training(
     return as_told(c, y), running[0], running[1], own, spread
 
 
+def batch_norm_training_backward(
+    c: Call, src: Value, diff_dst: Value, mean: Value, variance: Value, gamma: Value | None = None
+) -> tuple[Value, Value, Value]:
+    """The gradients of src, gamma and beta, whose batch has the mean and variance that are inputs.
+
+    With n the normalized src and g the gradient times gamma: (g - mean(g) - n mean(g n)) / sqrt(variance + epsilon),
+    and the sums of the gradient times n, and of the gradient. src, diff_dst: [N, spatial..., C], or [N, C, spatial...]
+    for NCX; the others: [C]. Source: oneDNN Graph BatchNormForwardTraining and BatchNormTrainingBackward.
+    """
+    c.require("types", mean.type in ("float32", *(("bfloat16",) if src.type == "bfloat16" else ())))
+    c.require("epsilon-range", c.float32("epsilon") > 0.0)
+    c.require("rank", src.rank > 1)
+    c.require("same-shape", src.shape == diff_dst.shape)
+    c.require("both-outputs", c.wants("diff_gamma") == c.wants("diff_beta"))
+    x, g = (channels_second(c, one).cast("float32") for one in (src, diff_dst))
+    channels, shape = (x.shape[1],), (1, x.shape[1], *(1,) * (x.rank - 2))
+    given = (mean, variance, gamma)
+    c.require("per-channel", all(one.shape == channels for one in given if one is not None))
+    mu, spread = (one.cast("float32").reshape(*shape) for one in (mean, variance))
+    axes = (0, *range(2, x.rank))
+    inverse = 1.0 / (spread + c.float32("epsilon")).sqrt()
+    normal = (x - mu) * inverse
+    scaled = g if gamma is None or not c.wants("diff_gamma") else g * gamma.cast("float32").reshape(*shape)
+    of_src = (scaled - scaled.mean(axes) - normal * (scaled * normal).mean(axes)) * inverse
+    return as_told(c, of_src), (g * normal).sum(axes, keep=False), g.sum(axes, keep=False)
+
+
 def sources(shaping: Shaping) -> tuple[int, ...]:
     """[N, S..., C], or [N, C, S...] for NCX."""
     return pooled_sources(shaping)
@@ -165,6 +192,24 @@ def variances(drawing: Drawing) -> Array:
     """The variances of src from begin_norm_axis on, as LayerNorm has them."""
     x, axes = _lines_of_src(drawing)
     return np.asarray(x.var(axes).reshape(len(x), -1))
+
+
+def batch_means(drawing: Drawing) -> Array:
+    """The means of the channels of src."""
+    x, axes = _channels_of_src(drawing)
+    return np.asarray(x.mean(axes))
+
+
+def batch_variances(drawing: Drawing) -> Array:
+    """The variances of the channels of src."""
+    x, axes = _channels_of_src(drawing)
+    return np.asarray(x.var(axes))
+
+
+def _channels_of_src(drawing: Drawing) -> tuple[Array, tuple[int, ...]]:
+    x = np.asarray(drawing.values["src"], np.float64)
+    channel = 2 if drawing.attributes.get("data_format") == "NCX" else x.ndim - 1
+    return x, tuple(axis for axis in range(1, x.ndim) if axis != channel)
 
 
 def _lines_of_src(drawing: Drawing) -> tuple[Array, tuple[int, ...]]:

@@ -154,6 +154,35 @@ def dropout(c: Call, data: Value, ratio: Value | None = None, training: Value | 
     return scaled.or_zero(), kept.undefined(whole)
 
 
+def seeded_dropout(c: Call, src: Value, seed: Value, offset: Value, probability: Value) -> Value:
+    """Each element is 0 with the given probability, else divided by 1 - probability; the same for the same seed.
+
+    src: any shape; seed, offset, probability: rank 0. Which elements are 0, the generator decides, whose algorithm is
+    the implementation's own. Source: oneDNN Graph Dropout.
+    """
+    c.require("scalars", seed.rank == offset.rank == probability.rank == 0)
+    part = float(c.known("probability"))
+    c.require("probability-range", 0 <= part <= 1)
+    if seed.type != "uint64" or offset.type != "uint64":
+        c.open("signed-seed")
+    if part == 0:
+        return src
+    if part == 1:
+        lost = c.open("all-dropped") == "not-a-number"
+        return c.constant(math.nan if lost else 0.0, src.type).broadcast(*src.shape).any_zero()
+    kept = src * (c.constant(1.0, src.type) / (1.0 - part))
+    wide = src.cast("float64")
+    square = wide * wide
+    odds = part / (1 - part)
+    reach = max(1.0, odds)  # for elements between -1 and 1
+    moments = (wide, square * odds, square * square * (part + part * odds**3))
+    rough = 2.0 ** (2 - element_type(src.type).float_format.precision)
+    c.check("moments", arrays=moments, reach=reach, unit=reach * rough)
+    if src.size >= _TELLING:
+        c.check("same-seed", differs=0.0)
+    return kept.or_zero()
+
+
 def _early(c: Call, data: Value, kept: Value, whole: Value) -> tuple[Value, Value]:
     """Dropout before version 12: early versions drop unless is_test is set; later ones do not say whether to."""
     if "is-test" in c.clauses:

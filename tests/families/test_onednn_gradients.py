@@ -104,3 +104,56 @@ def test_the_gradients_of_prelu_are_those_of_operand_and_slope() -> None:
     np.testing.assert_array_equal(of_slope, np.where(x < 0, g * x, 0).sum((0, 2)))
     short = given | {"slope": F([1.0, 2.0])}
     assert readings("onednn/PReLUBackward", short, outputs, data_format="NCX") == "slope-shape"
+
+
+@pytest.mark.parametrize("data_format", ["NXC", "NCX"])
+@pytest.mark.parametrize("affine", [True, False])
+def test_the_gradients_of_a_batch_norm_are_the_limits_of_differences(data_format: str, affine: bool) -> None:
+    shape, epsilon, step = ((3, 4, 2) if data_format == "NXC" else (3, 2, 4)), 0.125, 1e-5
+    axes, spread = ((0, 1), (1, 1, 2)) if data_format == "NXC" else ((0, 2), (1, 2, 1))
+    x, g, gamma, beta = (DRAW.normal(size=one) for one in (shape, shape, (2,), (2,)))
+    gamma = gamma if affine else np.ones(2)
+
+    def total(x: Any, gamma: Any, beta: Any) -> float:
+        mean, variance = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
+        y = (x - mean) / np.sqrt(variance + epsilon) * gamma.reshape(spread) + beta.reshape(spread)
+        return float((y * g).sum())
+
+    given = {"src": x, "diff_dst": g, "mean": x.mean(axes), "variance": x.var(axes)}
+    given = {name: one.astype(F) for name, one in (given | ({"gamma": gamma} if affine else {})).items()}
+    outputs = {"diff_src": "float32", "diff_gamma": "float32", "diff_beta": "float32"}
+    found = values("onednn/BatchNormTrainingBackward", given, outputs, epsilon=epsilon, data_format=data_format)
+    operands = [x, gamma, beta]
+    for at, one in enumerate(operands):
+        want = np.empty(one.shape)
+        for place in np.ndindex(one.shape):
+            sides = []
+            for moved in (step, -step):
+                other = [operand.copy() for operand in operands]
+                other[at][place] += moved
+                sides.append(total(*other))
+            want[place] = (sides[0] - sides[1]) / (2 * step)
+        np.testing.assert_allclose(found[at], want, rtol=1e-4, atol=1e-5)
+
+
+def test_gamma_is_ignored_if_no_gradient_of_it_is_asked_for() -> None:
+    x, g = (DRAW.normal(size=(2, 3, 2)).astype(F) for _ in range(2))
+    given = {"src": x, "diff_dst": g, "mean": F([0.5, 0]), "variance": F([1, 2]), "gamma": F([3, -4])}
+    outputs = {"diff_src": "float32", "diff_gamma": None, "diff_beta": None}
+    (ignored,) = values("onednn/BatchNormTrainingBackward", given, outputs, epsilon=0.5)
+    (plain,) = values("onednn/BatchNormTrainingBackward", given | {"gamma": F([1, 1])}, outputs, epsilon=0.5)
+    np.testing.assert_array_equal(ignored, plain)
+
+
+def test_dropout_keeps_all_with_probability_0_and_scales_what_it_keeps() -> None:
+    src, whole = F([0.5, -0.25, 0.0]), np.uint64(3)
+
+    def found(probability: float) -> Any:
+        given = {"src": src, "generator_seed": whole, "offset": whole, "probability": F(probability)}
+        return readings("onednn/Dropout", {name: np.asarray(one) for name, one in given.items()}, {"dst": "float32"})
+
+    assert [one.values[0].tolist() for one in found(0.0)] == [src.tolist()]
+    (half,) = found(0.5)
+    assert half.values[0].tolist() == [1.0, -0.5, 0.0]
+    assert {one.taken["all-dropped"] for one in found(1.0)} == {"zeros", "not-a-number"}
+    assert found(1.5) == found(-0.5) == "probability-range"
