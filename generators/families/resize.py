@@ -1,13 +1,14 @@
-"""Operators that resample their input: Resize, Upsample."""
+"""Operators that resample their input: Resize, Upsample; axes, neighbours and curves for others that do."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,7 +28,7 @@ _COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "ali
 
 
 @dataclass(frozen=True)
-class _Axis:
+class Axis:
     """One resized axis. `length`: the output's extent before rounding; `scale`: the divisor of coordinates."""
 
     place: int
@@ -35,8 +36,8 @@ class _Axis:
     size: int
     length: Fraction
     scale: Fraction
-    start: Fraction
-    end: Fraction
+    start: Fraction = Fraction(0)
+    end: Fraction = Fraction(1)
 
     def coordinate(self, x: Any, mode: str) -> Any:  # fractions, or a value
         """The input coordinates of the output indices x, by the standard's formulas; x has any kind of numbers."""
@@ -100,6 +101,20 @@ class _Axis:
         return v.reshape(-1, *(1,) * (rank - self.place - 1))
 
 
+@dataclass(frozen=True)
+class Curve:
+    """How neighbours weigh by their distance.
+
+    cubic: by Keys' curve with `coefficient`, else linearly; excluded: only elements inside weigh, and the weights sum
+    up to 1 again; antialias: the curve is stretched where an axis shrinks.
+    """
+
+    cubic: bool = False
+    coefficient: float = 0.0
+    excluded: bool = False
+    antialias: bool = False
+
+
 def _is_power(number: int) -> bool:
     return number & (number - 1) == 0
 
@@ -119,12 +134,17 @@ def resize(c: Call, x: Value, *_: Value | None) -> Value:
     if any(axis.size == 1 < axis.extent for axis in axes) and places == "align_corners":
         c.open("one-corner")
     if mode == "nearest":
-        forms, vague = _nearest(c, x, axes, places)
+        way = c.attr("nearest_mode") or c.open("nearest-early")
+        c.require_if_stated("nearest-mode", way in ROUNDINGS)
+        forms, vague = nearest(c, x, axes, places, way)
         return c.one_of([_cropped(c, y, axes, places) for y in forms], vague)
-    return _cropped(c, _interpolated(c, x, axes, mode, places), axes, places)
+    cubic = mode == "cubic"
+    coefficient = c.float32("cubic_coeff_a", -0.75) if cubic else 0.0
+    curve = Curve(cubic, coefficient, c.attr("exclude_outside", 0) == 1, c.attr("antialias", 0) == 1)
+    return _cropped(c, interpolated(c, x, axes, curve, places), axes, places)
 
 
-def _cropped(c: Call, y: Value, axes: Sequence[_Axis], places: str) -> Value:
+def _cropped(c: Call, y: Value, axes: Sequence[Axis], places: str) -> Value:
     """The output with the extrapolation value outside the input, if the region of interest may reach there."""
     if places != "tf_crop_and_resize":
         return y
@@ -164,12 +184,14 @@ def upsample(c: Call, x: Value, _scales: Value | None = None) -> Value:
         size = math.floor(length)
         if extent and Fraction(size, extent) != scale and c.open("scale") == "from-extents":
             scale = Fraction(size, extent)  # noqa: PLW2901 - what coordinates divide by from here on
-        axes.append(_Axis(axis, extent, size, length, scale, Fraction(0), Fraction(1)))
+        axes.append(Axis(axis, extent, size, length, scale, Fraction(0), Fraction(1)))
     axes = [axis for axis in axes if not axis.stays(places)]
-    return c.one_of(*_nearest(c, x, axes, places)) if mode == "nearest" else _interpolated(c, x, axes, "linear", places)
+    if mode == "nearest":
+        return c.one_of(*nearest(c, x, axes, places, c.open("nearest-early")))
+    return interpolated(c, x, axes, Curve(), places)
 
 
-def _axes(c: Call, x: Value, places: str) -> list[_Axis]:
+def _axes(c: Call, x: Value, places: str) -> list[Axis]:
     """The axes, with their old and new extents."""
     chosen = c.ints("axes")
     axes = tuple(range(x.rank)) if chosen is None else chosen
@@ -199,7 +221,7 @@ def _axes(c: Call, x: Value, places: str) -> list[_Axis]:
             scale = scales[i] if scales else Fraction(size, extent) if extent else Fraction(1)
         if extent and size and Fraction(size, extent) != scale and c.open("scale") == "from-extents":
             scale, length = Fraction(size, extent), length if one is None else Fraction(size)
-        found.append(_Axis(a % x.rank, extent, size, length, scale, starts[i], ends[i]))
+        found.append(Axis(a % x.rank, extent, size, length, scale, starts[i], ends[i]))
     return found
 
 
@@ -213,22 +235,28 @@ def _one_scale(c: Call, sizes: tuple[int, ...], extents: Sequence[int]) -> Fract
     return min(scales) if policy == "not_larger" else max(scales)
 
 
-def _nearest(c: Call, x: Value, axes: Sequence[_Axis], places: str) -> tuple[list[Value], Array]:
-    """The nearest elements, then those on the other side of each tie; and a mask of where rounding decides.
-
-    The mask broadcasts with the output.
-    """
-    rounding: dict[str, Callable[[Array, int], Array]] = {
+ROUNDINGS: Mapping[str, Callable[[Array, int], Array]] = MappingProxyType(
+    {
         "round_prefer_floor": lambda n, d: -((d - 2 * n) // (2 * d)),
         "round_prefer_ceil": lambda n, d: (2 * n + d) // (2 * d),
+        "round_even": lambda n, d: (2 * n + d) // (2 * d) - ((2 * n + d) % (4 * d) == 2 * d),
         "floor": lambda n, d: n // d,
         "ceil": lambda n, d: -(-n // d),
     }
-    way = c.attr("nearest_mode") or c.open("nearest-early")
-    c.require_if_stated("nearest-mode", way in rounding)
+)
+"""The element that a coordinate n / d is rounded to, by the name of the rounding."""
+
+
+def nearest(c: Call, x: Value, axes: Sequence[Axis], places: str, way: str) -> tuple[list[Value], Array]:
+    """The nearest elements, then those on the other side of each tie; and a mask of where rounding decides.
+
+    way: one of ROUNDINGS, or simple, which is ceil where an axis shrinks, else floor. The mask broadcasts with the
+    output. Opens the silence coordinate-rounding.
+    """
     forms, vague = [x], np.zeros((), bool)
     for axis in axes:
-        picks = (rounding[way](*axis.computed(places, sign)) for sign in (0, -1, 1))
+        rounding = ROUNDINGS[("ceil" if axis.scale < 1 else "floor") if way == "simple" else way]
+        picks = (rounding(*axis.computed(places, sign)) for sign in (0, -1, 1))
         near, low, high = (pick.clip(0, max(axis.extent - 1, 0)).astype(np.int64) for pick in picks)
         other = np.where(low != near, low, high)
         open_ = other != near
@@ -239,17 +267,22 @@ def _nearest(c: Call, x: Value, axes: Sequence[_Axis], places: str) -> tuple[lis
     return forms, vague
 
 
-def _interpolated(c: Call, x: Value, axes: Sequence[_Axis], mode: str, places: str) -> Value:
-    """The neighbours' weighted sum, in any order; from either floor if a coordinate's rounding decides it."""
-    forms = [_summed(x, axes, taps) for taps in itertools.product(*(_ways(c, x, axis, mode, places) for axis in axes))]
+def interpolated(c: Call, x: Value, axes: Sequence[Axis], curve: Curve, places: str) -> Value:
+    """The neighbours' weighted sum, in any order; from either floor if a coordinate's rounding decides it.
+
+    x: real numbers; the elements outside are those at the edge. Opens the silence antialias-outside if the curve is
+    stretched beyond the input.
+    """
+    forms = [summed(x, axes, taps) for taps in itertools.product(*(_ways(c, x, axis, curve, places) for axis in axes))]
     return reduce(lambda one, other: one.either(other), forms)
 
 
-_Taps: TypeAlias = list[tuple[Array, "Value"]]
+Taps: TypeAlias = list[tuple[Array, "Value"]]
 """The neighbours of every output index along an axis, and their weights."""
 
 
-def _summed(x: Value, axes: Sequence[_Axis], taps: Sequence[_Taps]) -> Value:
+def summed(x: Value, axes: Sequence[Axis], taps: Sequence[Taps]) -> Value:
+    """The weighted sum of the neighbours along all axes, in any order."""
     terms = []
     for chosen in itertools.product(*taps):
         term = x
@@ -260,19 +293,19 @@ def _summed(x: Value, axes: Sequence[_Axis], taps: Sequence[_Taps]) -> Value:
     return terms[0].stack(terms[1:]).sum(0, keep=False) if len(terms) > 1 else terms[0]
 
 
-def _ways(c: Call, x: Value, axis: _Axis, mode: str, places: str) -> list[_Taps]:
+def _ways(c: Call, x: Value, axis: Axis, curve: Curve, places: str) -> list[Taps]:
     """The neighbours and weights along an axis; twice if a coordinate may fall on either side of an element."""
     computed = (axis.computed(places, sign) for sign in (-1, 0, 1))
     low, floors, high = ((numerators // denominator).astype(np.int64) for numerators, denominator in computed)
     others = np.where(low != floors, low, high)
     found = [floors] if (others == floors).all() else [floors, others]
-    ways = [_weighted(c, x, axis, mode, places, one) for one in found]
-    return ways + [even for taps in ways if (even := _evened(c, x, axis, taps))] if mode == "linear" else ways
+    ways = [_weighted(c, x, axis, curve, places, one) for one in found]
+    return ways if curve.cubic else ways + [even for taps in ways if (even := _evened(c, x, axis, curve, taps))]
 
 
-def _evened(c: Call, x: Value, axis: _Axis, taps: _Taps) -> _Taps | None:
+def _evened(c: Call, x: Value, axis: Axis, curve: Curve, taps: Taps) -> Taps | None:
     """The same neighbours, with half the weight each if both are the same edge element, as some implementations do."""
-    if len(taps) != 2 or c.attr("exclude_outside", 0) == 1:
+    if len(taps) != 2 or curve.excluded:
         return None
     low, high = (places.clip(0, axis.extent - 1) for places, _ in taps)
     if not (low == high).any():
@@ -281,23 +314,23 @@ def _evened(c: Call, x: Value, axis: _Axis, taps: _Taps) -> _Taps | None:
     return [(places, half.where(one, weight)) for places, weight in taps]
 
 
-def _weighted(c: Call, x: Value, axis: _Axis, mode: str, places: str, floors: Array) -> _Taps:
+def _weighted(c: Call, x: Value, axis: Axis, curve: Curve, places: str, floors: Array) -> Taps:
     type_ = "float32" if x.type == "float64" else x.type  # scales are float32, and so are coordinates
     at = axis.coordinate(c.constant(np.arange(axis.size), type_), places)
     if not axis.steady(places):  # however an implementation computes it
         at = at.either(at * (1 + 2.0**-22))
-    stretch = c.attr("antialias", 0) == 1 and axis.scale < 1
+    stretch = curve.antialias and axis.scale < 1
     narrow = axis.scale if stretch else Fraction(1)
-    reach = math.ceil((1 if mode == "linear" else 2) / narrow)
-    excluded = c.attr("exclude_outside", 0) == 1 or (stretch and c.open("antialias-outside") == "excluded")
-    taps: _Taps = []
+    reach = math.ceil((2 if curve.cubic else 1) / narrow)
+    excluded = curve.excluded or (stretch and c.open("antialias-outside") == "excluded")
+    taps: Taps = []
     exact, denominator = axis.coordinates(places)
     for step in range(1 - reach, reach + 1):
         tap = floors + step
         off = abs(tap.astype(object) * denominator - exact) * narrow.numerator
         far = (off / (denominator * narrow.denominator)).astype(np.float64)
         distance = (at - tap).abs() * float(narrow) if stretch else (at - tap).abs()
-        weight = _weight(c, mode, distance, far)
+        weight = weigh(c, curve, distance, far)
         inside = (tap >= 0) & (tap < axis.extent)
         if excluded and not inside.all():
             weight = weight.where(c.constant(inside, "bool"), 0.0)
@@ -308,11 +341,11 @@ def _weighted(c: Call, x: Value, axis: _Axis, mode: str, places: str, floors: Ar
     return [(tap, (weight / total).either(weight * (1.0 / total))) for tap, weight in taps]
 
 
-def _weight(c: Call, mode: str, distance: Value, far: Array) -> Value:
+def weigh(c: Call, curve: Curve, distance: Value, far: Array) -> Value:
     """The weight of an element by its distance: a tent, or Keys' cubic. `far`: the exact distances."""
-    if mode == "linear":
+    if not curve.cubic:
         return (1.0 - distance).clip(0.0, 1.0)
-    near, beyond = keys(distance, c.float32("cubic_coeff_a", -0.75))
+    near, beyond = keys(distance, curve.coefficient)
     picked = near.where(c.constant(far <= 1, "bool"), beyond)
     return picked.where(c.constant(far < 2, "bool"), 0.0)
 
