@@ -21,12 +21,13 @@ from ..generators.comparing.differences import VersionAnswers
 from ..generators.parameters import plain_text
 from ..generators.source import GeneratedCases
 from ..specs.loader import Library
-from ..specs.model import Port, Signature, Spec, VersionSpec
+from ..specs.model import Port, Signature, VersionSpec
 from .difference import attribute_text, default_text, port_text, rule_text, said_text
 
 STANDARD_NAMES: Mapping[str, str] = {"onnx": "ONNX", "openvino": "OpenVINO", "onednn": "oneDNN Graph"}
 _MOST = 24  # cases of each plan on a page
 _SHOWN = 2  # differences of a pair on a page
+_ELEMENTS = 4
 _LISTED = 6  # reasons why one standard has no word for what the other says
 
 
@@ -181,6 +182,7 @@ def _report_lines(found: Agreement) -> Iterator[str]:
         for name, said, rules_of in zip(names, difference.said, difference.rules, strict=True):
             yield f"   {name:<24} {said_text(_plain(said))}"
             yield from (f"   {'':<24}   {rule_text(rule)}" for rule in rules_of)
+        yield f"   {'case':<24} {difference.ours.case}"
         yield f"   {names[0]:<24} {our_call(difference)}"
         yield f"   {names[1]:<24} {their_call_text(difference)}"
     for name, reasons in ((names[1], found.ours_alone), (names[0], found.theirs_alone)):
@@ -219,6 +221,42 @@ def _plain(said: VersionAnswers) -> VersionAnswers:
         for answer in said.answers
     )
     return replace(said, answers=answers)
+
+
+def _telling(said: Sequence[VersionAnswers]) -> int | None:
+    """Return the first element of the first output in which two sides differ; None if they differ in more, or all."""
+    outputs = [[answer.outputs[:1] for answer in answers.answers] for answers in said]
+    first = [output for several in outputs for output in several]
+    if not all(outputs) or not all(first) or len({output.shape for (output,) in first}) != 1:
+        return None
+    columns = [[output.values or () for (output,) in several] for several in outputs]
+    count = min(len(values) for several in columns for values in several)
+    both = ([{_number(values[at]) for values in several} for several in columns] for at in range(count))
+    return next((at for at, (one, other) in enumerate(both) if one != other), None)
+
+
+def _said_cell(said: VersionAnswers, at: int | None) -> str:
+    """Return the answers of one side for a cell: the element `at`, or the first ones."""
+    if not said.answers:
+        return "invalid"
+    texts = []
+    for answer in said.answers:
+        if answer.kind in ("rejected", "anything") or not answer.outputs:
+            texts.append({"rejected": "a refusal", "anything": "any answer"}.get(answer.kind, answer.kind))
+            continue
+        output = answer.outputs[0]
+        if output.values is None:
+            texts.append("any value")
+        elif at is not None:
+            texts.append(f"element {at} is {_number(output.values[at])}")
+        else:
+            shown = ", ".join(map(_number, output.values[:_ELEMENTS])) + ", …" * (len(output.values) > _ELEMENTS)
+            texts.append(f"shape {'x'.join(map(str, output.shape)) or 'scalar'}: [{shown}]")
+    return "; or ".join(dict.fromkeys(texts))
+
+
+def _number(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def our_call(difference: Disagreement) -> str:
@@ -314,27 +352,29 @@ def conversions(standard: str, specs: Path | None = None) -> str:
     both = [*pairs(source.library, standard)]
     planned = plans(source, [version for pair in both for version in pair])
     rows = [_row(source, ours, theirs, planned) for ours, theirs in both]
-    bound = {str(ours.operator).partition("/")[2].rpartition("-")[0] or ours.operator.name for ours, _ in both}
+    bound = {ours.operator.name for ours, _ in both}
     without = [
         spec.name
         for spec in source.library.specs(n for n in source.library.operators() if n.startswith(f"{standard}/"))
-        if spec.name not in bound and not _has(bound, spec)
+        if spec.name not in bound
     ]
     lines = [
         f"# From ONNX to {name}",
         "",
-        f"Generated from the spec files by `opconform dev bindings {standard} --markdown`. A test checks that it is current.",
+        f"Generated from the spec files by `opconform dev bindings {standard} --markdown`. "
+        "A test checks that it is current.",
         "",
-        f"Each line compares an operation of {name} with the ONNX operator that has its formula: in its newest version, and in the version",
-        "that the spec is bound to. The answers come from both formulas, on small inputs of both test plans, translated by the binding in both directions.",
-        "`opconform diff A B` shows one line in full, with every input.",
+        f"Each line compares an operation of {name} with the ONNX operator that has its formula: in its newest version,",
+        "and in the version that the spec is bound to. The answers come from both formulas, on up to "
+        f"{_MOST} small inputs of each test plan,",
+        "translated by the binding in both directions. `opconform diff A B` shows one line in full, with every input.",
         "",
         *table(
             [name, "ONNX", "binding", "smallest input with different answers", f"only {name}", "only ONNX"],
             rows,
         ),
         "",
-        f"## Without a counterpart in ONNX",
+        "## Without a counterpart in ONNX",
         "",
         ", ".join(without) + "." if without else "None.",
         "",
@@ -342,15 +382,11 @@ def conversions(standard: str, specs: Path | None = None) -> str:
     return "\n".join(lines)
 
 
-def _has(bound: Iterable[str], spec: Spec) -> bool:
-    return spec.name in bound
-
-
 def _row(
     source: GeneratedCases, ours: VersionSpec, theirs: VersionSpec, planned: Mapping[str, Sequence[str]]
 ) -> list[str]:
     names = [str(version.operator).partition("/")[2] for version in (ours, theirs)]
-    found = bond(source.library, str(ours.operator), str(theirs.operator))
+    found = bond(source.library, str(theirs.operator), str(ours.operator))
     if found is None:
         raise OpconformError(f"{ours.operator} has no bond with {theirs.operator}")
     compared = agreement(source, found, planned, _MOST)
@@ -360,7 +396,8 @@ def _row(
 def binding_cell(found: Agreement) -> str:
     """Return a binding in one cell: names that differ, constants, words; or that all names are the same."""
     bond = found.bond
-    parts = [f"{_code(own)} is {_code(name)}" for name, own in (*bond.inputs.items(), *bond.outputs.items()) if own != name]
+    ports = (*bond.inputs.items(), *bond.outputs.items())
+    parts = [f"{_code(own)} is {_code(name)}" for name, own in ports if own != name]
     for name, bound in bond.attributes.items():
         if name in found.prepared:
             continue
@@ -371,12 +408,22 @@ def binding_cell(found: Agreement) -> str:
             parts.append(f"{_code(bound.source)} is {_code(name)}: {words}")
         elif bound.source != name:
             parts.append(f"{_code(bound.source)} is {_code(name)}")
+        parts += _default_parts(bond, name)
     if bond.stated and bond.binding.by:
         sets = ", ".join(map(_code, found.prepared))
         parts.append(f"{_code(bond.binding.by)} prepares the inputs{' and sets ' if sets else ''}{sets}")
     if not bond.stated:
         parts.append(bond.why)
     return "; ".join(parts) or "the same names"
+
+
+def _default_parts(bond: Bond, name: str) -> Iterator[str]:
+    """Yield that an attribute has another default on the other side."""
+    bound = bond.attributes[name]
+    own = bond.ours.signature.defaults.get(bound.source or "")
+    other = bond.theirs.signature.defaults.get(name)
+    if own is not None and other is not None and not bound.words and own != other:
+        yield f"{_code(bound.source or '')} is {default_text(own)} by default, in ONNX {default_text(other)}"
 
 
 def _differences_cell(found: Agreement) -> str:
@@ -390,12 +437,13 @@ def _differences_cell(found: Agreement) -> str:
 
 
 def _difference_cell(bond: Bond, difference: Disagreement) -> str:
+    at = _telling(difference.said)
     said = [
-        f"{STANDARD_NAMES[version.operator.standard]} {said_text(_plain(answers))}{_because(rules)}"
+        f"{STANDARD_NAMES[version.operator.standard]} {_said_cell(answers, at)}{_because(rules)}"
         for version, answers, rules in zip((bond.ours, bond.theirs), difference.said, difference.rules, strict=True)
     ]
-    left_out = f"{', '.join(difference.left_out)} left out: " if difference.left_out else ""
-    return _cell(f"{left_out}{our_call(difference)}: {'; '.join(said)}")
+    left_out = f"{', '.join(map(_code, difference.left_out))} left out, " if difference.left_out else ""
+    return f"{left_out}{_code(difference.ours.case)}: {_cell('; '.join(said))}"
 
 
 def _because(rules: Sequence[Any]) -> str:

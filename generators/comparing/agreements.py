@@ -138,8 +138,8 @@ class _Comparison:
                 found.setdefault(_cause(difference), []).append(difference)
         smallest = [_smallest(some) for some in found.values()]
         smallest.sort(key=lambda d: (bool(d.left_out), not d.disjoint, d.ours.elements, d.ours.case))
-        told = {name: tuple(values) for name, values in prepared.items()}
-        return Agreement(self.bond, shared, ours_alone, theirs_alone, tuple(smallest), told)
+        given = {name: tuple(values) for name, values in prepared.items()}
+        return Agreement(self.bond, shared, ours_alone, theirs_alone, tuple(smallest), given)
 
     def _calls(self, theirs_alone: Counter[str]) -> Iterator[OurCall]:
         yield from self._planned(self.bond.ours)
@@ -152,7 +152,7 @@ class _Comparison:
                 continue
 
     def _planned(self, version: VersionSpec) -> Iterator[OurCall]:
-        ids = self.plans.get(str(version.operator), ())
+        ids = [text for text in self.plans.get(str(version.operator), ()) if _is_small(text)]
         some = ids if self.most is None or len(ids) <= self.most else ids[:: -(-len(ids) // self.most)]
         for text in some:
             call = planned_call(self.source, text)
@@ -160,8 +160,10 @@ class _Comparison:
                 yield call
 
     def _is_of_ours_alone(self, call: OurCall) -> bool:
-        """Return whether a call is invalid for its types, or for what theirs have no name for."""
-        return bool({*call.mended} & {*self.bond.only_ours, *self.bond.ours.signature.types})
+        """Return whether a call is invalid for its types, or for what theirs have no name for, or no shape."""
+        signature = self.bond.ours.signature
+        shapeless = {one.source for one in self.bond.attributes.values() if one.source and signature.input(one.source)}
+        return bool({*call.mended} & {*self.bond.only_ours, *signature.types, *shapeless})
 
     def _told(self, call: OurCall, *, defaults: bool) -> tuple[_Told, _Told]:
         bond, wanted = self.bond, tuple(self.bond.outputs.values())
@@ -293,20 +295,22 @@ def _cause(difference: Disagreement) -> tuple[object, ...]:
 
 def _smallest(some: Sequence[Disagreement]) -> Disagreement:
     def size(one: Disagreement) -> tuple[object, ...]:
+        # a single element or none shows least
         elements = one.ours.elements
-        shown = elements if elements > 1 else LARGEST  # a single element or none shows least
+        shown = elements if elements > 1 and all(a.size for a in one.ours.arrays) else LARGEST + (not elements)
         return not one.disjoint, shown, len(one.ours.facts.given), len(one.ours.case), one.ours.case
 
     first = min(some, key=size)
     return replace(first, count=len(some))
 
 
+def _is_small(text: str) -> bool:
+    return sum(map(part_size, parse_id(text).shapes)) <= LARGEST
+
+
 def planned_call(source: GeneratedCases, text: str) -> OurCall | None:
     """Return a planned case as a call; None if it is large, or more than an operator with tensors."""
-    case = parse_id(text)
-    if sum(map(part_size, case.shapes)) > LARGEST:
-        return None
-    row = source.row(case)
+    row = source.row(parse_id(text))
     if row.get("unknown") is not Word.ABSENT or row.get("dims") in ("symbolic", "unranked"):
         return None
     part = next(source.parts([text]))
@@ -352,4 +356,7 @@ def _told_by(call: OurCall, facts: Facts, recording: Recording, wanted: Sequence
                 labels = tuple(label for label in option.labels if label[0] in facts.silences)
                 answer = answer_of(option, given, places, labels)
                 answers.setdefault(answer.content, answer)
-    return _Told(VersionAnswers(call.case, tuple(answers.values()), ()), tuple(options))
+    said = VersionAnswers(call.case, tuple(answers.values()), ())
+    open_ = {*_open(said)}
+    shown = tuple(replace(a, labels=tuple(la for la in a.labels if la[0] in open_)) for a in said.answers)
+    return _Told(replace(said, answers=shown), tuple(options))

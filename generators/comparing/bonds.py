@@ -19,7 +19,7 @@ from ...cases.elements import Array, element_type
 from ...cases.errors import OpconformError
 from ...cases.program import AttributeValue
 from ...specs.loader import Library
-from ...specs.model import Binding, BoundAttribute, Port, Signature, Spec, VersionSpec
+from ...specs.model import Binding, BoundAttribute, Port, Signature, Spec, VersionSpec, Word
 from ..arithmetic.binding import Bound
 from ..arithmetic.graph import Graph, Value, exact, lifted
 from ..arithmetic.tape import Asks, Call, Facts, Invalid, Recording, Reference, record
@@ -438,7 +438,17 @@ class _Theirs(Bound):
                 return self._elements(bound.source, name)
             if self._defaults and not self._call.sets(bound.source):
                 return None
-        return super()._attribute(name)
+        return self._in_their_words(name, super()._attribute(name))
+
+    def _in_their_words(self, name: str, value: Any) -> Any:
+        """Return a value of an attribute of theirs; a word as they write it. Raises Inexpressible if they lack it."""
+        words = _words(self.version_spec, name)
+        if not isinstance(value, str) or not words or value in words:
+            return value
+        own = next((word for word in words if word.lower() == value.lower()), None)
+        if own is None:
+            raise Inexpressible(f"{self.version_spec.operator} has no {name}={value}")
+        return own
 
     def _elements(self, port: str, name: str) -> Any:
         """Return the elements of an input of ours, as an attribute of theirs."""
@@ -503,6 +513,14 @@ class _Theirs(Bound):
         ours = [own for output in outputs if (own := self._binding.outputs.get(output)) is not None]
         if ours or not outputs:
             self._call.check(name, ours, arrays, **settings)
+
+
+def _words(version: VersionSpec, name: str) -> list[str]:
+    """Return the words that a version's plan tests for an attribute, its default among them."""
+    attribute = version.signature.attribute(name)
+    default = None if attribute is None else attribute.default
+    levels = [*version.parameters.get(name, {}).values(), default]
+    return [level for level in levels if isinstance(level, str) and not isinstance(level, Word)]
 
 
 def _same(one: object, other: object) -> bool:
@@ -699,11 +717,12 @@ def _values_for(bond: Bond, name: str, kind: str, wanted: TheirCall, facts: Fact
         their_name, one = bound
         value = wanted.attributes.get(their_name)
         back = {_text(word): own for own, word in one.words.items()}
-        yield back.get(_text(value), None if back else value)
+        if back or not isinstance(value, str):
+            yield back.get(_text(value), None if back else value)
     levels = bond.ours.parameters.get(name, {}).values()
     same = next((v for other, v in wanted.attributes.items() if _role(other) == _role(name)), None)
     if isinstance(same, str):
-        yield next((level for level in levels if isinstance(level, str) and level.lower() == same.lower()), None)
+        yield next((word for word in _words(bond.ours, name) if word.lower() == same.lower()), None)
     else:
         yield same
     if (tensors := wanted.inputs.get(name)) is not None and kind in ("ints", "s64s", "int", "s64", "i64s"):
