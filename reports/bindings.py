@@ -16,12 +16,13 @@ from ..cases.errors import OpconformError
 from ..generators.arithmetic.tape import Facts
 from ..generators.arithmetic.tape import Port as GivenPort
 from ..generators.comparing.agreements import Agreement, Disagreement, agreement, plans
-from ..generators.comparing.bonds import THEIRS, Bond, bond
+from ..generators.comparing.bonds import Bond, bond
 from ..generators.comparing.differences import VersionAnswers
+from ..generators.comparing.their_calls import THEIRS
 from ..generators.parameters import plain_text
 from ..generators.source import GeneratedCases
 from ..specs.loader import Library
-from ..specs.model import Port, Signature, VersionSpec
+from ..specs.model import AttributeSignature, Binding, Port, Signature, VersionSpec
 from .difference import attribute_text, default_text, port_text, rule_text, said_text
 
 STANDARD_NAMES: Mapping[str, str] = {"onnx": "ONNX", "openvino": "OpenVINO", "onednn": "oneDNN Graph"}
@@ -56,37 +57,43 @@ def bond_of(source: GeneratedCases, one: str, other: str) -> Bond | None:
 def binding_rows(found: Agreement) -> Iterator[BindingRow]:
     """Yield what maps to what: inputs, outputs, attributes with constants and words, clauses, silences."""
     bond = found.bond
-    ours, theirs, binding = bond.ours.signature, bond.theirs.signature, bond.binding
-    for port in theirs.inputs:
+    ours = bond.ours.signature
+    for port in bond.theirs.signature.inputs:
         own = bond.inputs.get(port.name)
         yield BindingRow("input", port_text(port), _own(ours, own) if own else None)
-    for port in theirs.outputs:
+    for port in bond.theirs.signature.outputs:
         own = bond.outputs.get(port.name)
         yield BindingRow("output", port_text(port), port_text(_output(ours, own)) if own else None)
-    for attribute in theirs.attributes:
-        bound, text = bond.attributes.get(attribute.name), attribute_text(attribute)
-        if attribute.name in found.prepared:
-            yield BindingRow("attribute", text, _prepared(found, attribute.name))
-        elif bound is None:
-            yield BindingRow("attribute", text, None)
-        elif bound.source is None:
-            yield BindingRow("attribute", text, _constant(bound.constant))
-        else:
-            yield BindingRow("attribute", text, _own(ours, bound.source))
-            for own, word in bound.words.items():
-                yield BindingRow("word", f"{attribute.name}={default_text(word)}", f"{bound.source}={own}")
+    for attribute in bond.theirs.signature.attributes:
+        yield from _attribute_rows(found, attribute)
     for name in bond.only_ours:
         yield BindingRow("attribute" if ours.attribute(name) else "input", None, _own(ours, name))
     for port in ours.outputs:
         if port.name not in bond.outputs.values():
             yield BindingRow("output", None, port_text(port))
     if bond.stated:
-        for name, own in binding.clauses.items():
-            yield BindingRow("clause", name, own or "holds by construction")
-        for name, option in binding.silences.items():
-            yield BindingRow("silence", name, option.removeprefix("=") if option.startswith("=") else f"is {option}")
-        if binding.by:
-            yield BindingRow("prepared by", None, binding.by)
+        yield from _stated_rows(bond.binding)
+
+
+def _stated_rows(binding: Binding) -> Iterator[BindingRow]:
+    for name, own in binding.clauses.items():
+        yield BindingRow("clause", name, own or "holds by construction")
+    for name, option in binding.silences.items():
+        yield BindingRow("silence", name, option.removeprefix("=") if option.startswith("=") else f"is {option}")
+    if binding.by:
+        yield BindingRow("prepared by", None, binding.by)
+
+
+def _attribute_rows(found: Agreement, attribute: AttributeSignature) -> Iterator[BindingRow]:
+    bound, text = found.bond.attributes.get(attribute.name), attribute_text(attribute)
+    if attribute.name in found.prepared:
+        yield BindingRow("attribute", text, _prepared(found, attribute.name))
+    elif bound is None or bound.source is None:
+        yield BindingRow("attribute", text, None if bound is None else _constant(bound.constant))
+    else:
+        yield BindingRow("attribute", text, _own(found.bond.ours.signature, bound.source))
+        for own, word in bound.words.items():
+            yield BindingRow("word", f"{attribute.name}={default_text(word)}", f"{bound.source}={own}")
 
 
 def _own(signature: Signature, name: str) -> str:
@@ -188,9 +195,9 @@ def _report_lines(found: Agreement) -> Iterator[str]:
     for name, reasons in ((names[1], found.ours_alone), (names[0], found.theirs_alone)):
         if reasons:
             yield ""
-            yield f"inputs of the other plan that are none of {name}: {sum(reasons.values())}"
+            yield f"inputs of the other plan that were not translated to {name}: {sum(reasons.values())}"
             listed = sorted(reasons.items(), key=lambda entry: (-entry[1], entry[0]))
-            yield from (f"   {count} × {reason}" for reason, count in listed[:_LISTED])
+            yield from (f"   {count} times: {reason}" for reason, count in listed[:_LISTED])
 
 
 def shared_text(found: Agreement) -> str:
@@ -364,9 +371,9 @@ def conversions(standard: str, specs: Path | None = None) -> str:
         f"Generated from the spec files by `opconform dev bindings {standard} --markdown`. "
         "A test checks that it is current.",
         "",
-        f"Each line compares an operation of {name} with the ONNX operator that has its formula: in its newest version,",
-        "and in the version that the spec is bound to. The answers come from both formulas, on up to "
-        f"{_MOST} small inputs of each test plan,",
+        f"Each line compares an operation of {name} with the ONNX operator that has its formula: "
+        "in its newest version, and in the version that the spec is bound to.",
+        f"The answers come from both formulas, on up to {_MOST} small inputs of each test plan, "
         "translated by the binding in both directions. `opconform diff A B` shows one line in full, with every input.",
         "",
         *table(

@@ -20,20 +20,11 @@ from ..locked import locked_files, locked_ids
 from ..parameters import plain_text
 from ..plan import Selection, planned
 from ..source import GeneratedCases, missing
-from .bonds import (
-    THEIRS,
-    Bond,
-    Lenient,
-    OurCall,
-    TheirCall,
-    as_ours,
-    by_their_rules,
-    facts_for_theirs,
-    recorded,
-    their_call,
-)
+from .bonds import Bond
 from .differences import Answer, VersionAnswers, answer_of
+from .our_calls import OurCall, as_ours
 from .situations import LARGEST, Inexpressible
+from .their_calls import THEIRS, Lenient, TheirCall, by_their_rules, facts_for_theirs, recorded, their_call
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +129,7 @@ class _Comparison:
                 found.setdefault(_cause(difference), []).append(difference)
         smallest = [_smallest(some) for some in found.values()]
         smallest.sort(key=lambda d: (bool(d.left_out), not d.disjoint, d.ours.elements, d.ours.case))
-        given = {name: tuple(values) for name, values in prepared.items()}
+        given = {name: tuple(sorted(values)) for name, values in prepared.items()}
         return Agreement(self.bond, shared, ours_alone, theirs_alone, tuple(smallest), given)
 
     def _calls(self, theirs_alone: Counter[str]) -> Iterator[OurCall]:
@@ -199,6 +190,7 @@ class _Comparison:
         ours, other = told
         both = [[_is_compatible(a, b) for b in other.options] for a in ours.options]
         lonely = [not any(row) for row in both] + [not any(column) for column in zip(*both, strict=True)]
+        lonely.append(len({"anything" in {kind for kind, _ in one.options} for one in told}) > 1)
         disjoint = not any(map(any, both))
         if not (ours.options or other.options) or not (disjoint or any(lonely)):
             return None
@@ -213,9 +205,7 @@ class _Comparison:
         mine = [*ours.clauses, *(name for name in labels if not name.startswith(THEIRS))]
         names = [*theirs.clauses, *(name.removeprefix(THEIRS) for name in labels if name.startswith(THEIRS))]
         mine += _of_default(bond.ours, left_out)
-        names += _of_default(
-            bond.theirs, [name for name, bound in bond.attributes.items() if bound.source in left_out]
-        )
+        names += _of_default(bond.theirs, [name for name, bound in bond.attributes.items() if bound.source in left_out])
         if ours.answers and not mine:
             mine += [clause.partition("#")[2] for clause in call.clauses]
             mine = [name for name in mine if name in bond.ours.clauses and bond.ours.clauses[name].when != {}]
@@ -243,7 +233,7 @@ def _is_compatible(one: tuple[str, tuple[Bounds, ...]], other: tuple[str, tuple[
     """Return whether one answer is right by both options."""
     (kind, outputs), (other_kind, others) = one, other
     if "rejected" in (kind, other_kind) or "anything" in (kind, other_kind):
-        return kind == other_kind or (kind, other_kind) != ("rejected", "rejected") and "anything" in (kind, other_kind)
+        return kind == other_kind or "anything" in (kind, other_kind)
     return len(outputs) == len(others) and all(map(_overlap, outputs, others))
 
 
@@ -326,9 +316,7 @@ def planned_call(source: GeneratedCases, text: str) -> OurCall | None:
     return OurCall(text, facts, arrays, elements, part.lane.clauses, mended) if elements <= LARGEST else None
 
 
-def _answers(
-    call: OurCall, facts: Facts, reference: Reference, wanted: Sequence[str], call_type: type[Call]
-) -> _Told:
+def _answers(call: OurCall, facts: Facts, reference: Reference, wanted: Sequence[str], call_type: type[Call]) -> _Told:
     """Return the admissible answers of a call. Raises Inexpressible, OpconformError if its formula has none."""
     try:
         return _told_by(call, facts, recorded(reference, facts, call.arrays, call_type), wanted)
