@@ -185,6 +185,7 @@ _MAINTAINERS = (
     (commands.audit, "Compare spec files with a standard, and show coverage."),
     (commands.scaffold, "Begin a spec file from the standard's schema."),
     (commands.page, "Write a page of the docs about operators."),
+    (commands.bindings, "Compare a standard's operations with ONNX's."),
     (commands.lock, "Write or check the digests of all cases."),
     (commands.known_results, "Write the results that ship with a release."),
     (commands.mutants, "Test the suite on wrong and right implementations."),

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import chain
 from pathlib import Path
 
 from ..cases.ids import parse_id
 from ..generators.contract import breaches
-from ..generators.parameters import bound_type, free_letters
+from ..generators.parameters import bound_type, free_letters, setting_name
 from ..generators.plan import Selection, by_version, planned
 from ..generators.rows import Row, clauses_of
 from ..generators.source import GeneratedCases
@@ -21,7 +20,7 @@ from ..runners.backends.library_reading import LibraryLost, read_library
 from ..specs.audit import Audit, LibraryReading, audit, check_standard
 from ..specs.audit.findings import Coverages, Exercise
 from ..specs.loader import Library
-from ..specs.model import Word
+from ..specs.model import Spec, Word
 
 _FAILED = 3
 
@@ -51,7 +50,7 @@ def audited(
     found = replace(found, breaches=broken.errors, gaps=(*found.gaps, *broken.untouched))
     lacking = found.without_spec if standard == "onnx" and specs is None else ()
     if markdown is not None:
-        write_text(markdown, _page(found, source, lacking))
+        write_text(markdown, _page(found, source, touched, by_version(ids), lacking))
     lines = iter([found.to_json()]) if as_json else chain(_lines(found), (f"no spec: {name}" for name in lacking))
     return lines, _FAILED if found.findings.failures else 1 if found.differences or found.breaches or lacking else 0
 
@@ -100,7 +99,13 @@ def _cell(coverages: Coverages, name: str) -> str:
     return f"{one.covered:>7} / {one.total:<5}{share}"
 
 
-def _page(found: Audit, source: GeneratedCases, lacking: Sequence[str]) -> str:
+def _page(
+    found: Audit,
+    source: GeneratedCases,
+    touched: Mapping[str, Exercise],
+    ids: Mapping[str, Sequence[str]],
+    lacking: Sequence[str],
+) -> str:
     """Return coverage as a page of documentation."""
     domains = [*found.domains.items(), ("together", found.coverages)]
     written = [field.name.replace("_", " ") for field in fields(Coverages)]
@@ -108,16 +113,10 @@ def _page(found: Audit, source: GeneratedCases, lacking: Sequence[str]) -> str:
         [label, *(_cell(coverages, field.name).strip() for _, coverages in domains)]
         for label, field in zip(written, fields(Coverages), strict=True)
     ]
-    numbers = Counter(str(parse_id(text).operator) for text in planned(source.library, Selection(), from_lock=True))
     operators = [
-        [
-            spec.name,
-            ", ".join(map(str, spec.versions)),
-            f"{sum(numbers[str(v.operator)] for v in spec.versions.values()):,}",
-        ]
+        _operator_row(source.library.spec(name), touched, ids)
         for name in source.library.operators()
         if name.startswith(f"{found.standard}/")
-        for spec in [source.library.spec(name)]
     ]
     missing: dict[str, dict[str, None]] = {}  # coverage of all versions of an operator, in order
     for gap in found.gaps:
@@ -134,7 +133,10 @@ def _page(found: Audit, source: GeneratedCases, lacking: Sequence[str]) -> str:
             "",
             *table(["", *(name for name, _ in domains)], counted),
             "",
-            *table(["operator", "versions", "cases"], operators),
+            "Types are pairs of a letter and a type of its constraint; values are what cases give to attributes; edges are "
+            "single cases that always run. Each is counted in every version.",
+            "",
+            *table(["operator", "versions", "cases", "types", "values", "edges"], operators),
             "",
             *(("## Without a spec", "", *(f"- {name}" for name in lacking), "") if lacking else ()),
             "## Without a case",
@@ -143,6 +145,24 @@ def _page(found: Audit, source: GeneratedCases, lacking: Sequence[str]) -> str:
             "",
         ]
     )
+
+
+def _operator_row(spec: Spec, touched: Mapping[str, Exercise], ids: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return an operator's line: versions, cases, types, values of attributes and edges, over all versions."""
+    cases = types = allowed = values = edges = wanted = 0
+    for version in spec.versions.values():
+        name, signature = str(version.operator), version.signature
+        own = [parse_id(text) for text in ids.get(name, ())]
+        pairs = {(letter, type_) for letter in signature.free_letters for type_ in signature.types[letter]}
+        names = {setting_name(version, attribute.name) for attribute in signature.attributes}
+        cases += len(own)
+        types += len(touched.get(name, Exercise()).types & pairs)
+        allowed += len(pairs)
+        values += len({setting for case in own for setting in case.settings if setting[0] in names})
+        edges += len({case.edge for case in own if case.edge in version.edges})
+        wanted += len(version.edges)
+    versions = ", ".join(map(str, spec.versions))
+    return [spec.name, versions, f"{cases:,}", f"{types} of {allowed}", f"{values}", f"{edges} of {wanted}"]
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:

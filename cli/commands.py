@@ -266,6 +266,7 @@ def audit(standard: str, as_json: bool, markdown: Path | None, specs: Path | Non
 @click.command(
     cls=Examples,
     examples="opconform diff onnx/ReduceMean-13 openvino/ReduceMean-1\n"
+    "opconform diff onnx/TopK-24 openvino/TopK-11\n"
     "opconform diff onnx/ReduceMean-13 onnx/ReduceMean-18 --json",
 )
 @click.argument("one", metavar="A")
@@ -276,13 +277,23 @@ def audit(standard: str, as_json: bool, markdown: Path | None, specs: Path | Non
 def diff(one: str, other: str, as_json: bool, specs: Path | None) -> None:
     """Compare two operator versions: signatures, and the smallest inputs that they answer differently.
 
-    A and B belong to the same standard or to two, such as onnx/ReduceMean-13 and openvino/ReduceMean-1.
+    A and B belong to the same standard or to two, such as onnx/ReduceMean-13 and openvino/ReduceMean-1. If one is bound
+    to the other's formula, or both to the same one, their names and values are translated by the binding.
     """
     from rich.console import Console  # noqa: PLC0415
 
+    from ..generators.source import GeneratedCases  # noqa: PLC0415
+    from ..reports.bindings import bond_json, bond_of, bond_report  # noqa: PLC0415
     from ..reports.difference import difference_json, difference_report  # noqa: PLC0415
 
-    if as_json:
+    source = GeneratedCases(specs)
+    bond = bond_of(source, one, other)
+    if bond is not None:
+        if as_json:
+            click.echo(bond_json(source, bond))
+        else:
+            bond_report(Console(), source, bond)
+    elif as_json:
         click.echo(difference_json(one, other, specs))
     else:
         difference_report(Console(), one, other, specs)
@@ -313,6 +324,31 @@ def page(operators: tuple[str, ...], title: str | None, out: Path | None, specs:
         click.echo(text, nl=False)
     else:
         write_text(out, text)
+
+
+@click.command(
+    cls=Examples,
+    examples="opconform dev bindings openvino\n"
+    "opconform dev bindings onednn --markdown docs/generated/from-onnx-to-onednn.md",
+)
+@click.argument("standard", metavar="STANDARD")
+@click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write the page to FILE instead.")
+@SPECS
+@clear_errors
+def bindings(standard: str, markdown: Path | None, specs: Path | None) -> None:
+    """Compare each operation of a standard with the ONNX operator that has its formula, as a page of the docs.
+
+    STANDARD is openvino or onednn. Each line has the binding, what only one side has, and the smallest input on which
+    the two differ.
+    """
+    from ..reports.bindings import conversions  # noqa: PLC0415
+    from ..reports.text import write_text  # noqa: PLC0415
+
+    text = conversions(standard, specs)
+    if markdown is None:
+        click.echo(text, nl=False)
+    else:
+        write_text(markdown, text)
 
 
 @click.command(

@@ -398,6 +398,12 @@ def _answer(option: Option, version: VersionSpec, names: Sequence[str]) -> Answe
     return Answer(option.kind, tuple(_output(name, bounds) for name, bounds in outputs), labels)
 
 
+def answer_of(option: Option, names: Sequence[str], places: Sequence[int], labels: Labels) -> Answer:
+    """Return an admissible answer in some of the outputs, by their indices; names: of all outputs."""
+    shown = tuple(_output(names[at], option.outputs[at]) for at in places) if option.outputs else ()
+    return Answer(option.kind, shown, labels)
+
+
 def _output(name: str, bounds: Bounds) -> OutputAnswer:
     values, flags = bounds.value.reshape(-1), None if bounds.flags is None else bounds.flags.reshape(-1)
     if flags is not None and bool((flags & Flag.FREE).any()):
