@@ -207,18 +207,21 @@ def checkout_shell(checkout: Path, commands: Path) -> Shell:
 
 @pytest.fixture
 def checkout(folder) -> Path:
-    """A copy of the package in the current folder."""
+    """A copy of the package in the current folder, with the spec files of few operators: each audit plans them all."""
     checkout = folder / "opconform"
     checkout.mkdir()
     for name in PACKAGE:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
         copy(ROOT / name, checkout / name)
+    for file in (checkout / "specs").glob("*/*.yaml"):
+        if file.parent.name != "families" and not file.stem.startswith("Reduce"):
+            file.unlink()
     return checkout
 
 
 @pytest.mark.slow
 def test_an_operator_is_added_as_contributing_says(folder, checkout) -> None:
-    (checkout / "specs" / "onnx" / "ReduceSum.yaml").unlink(missing_ok=True)
+    (checkout / "specs" / "onnx" / "ReduceSum.yaml").unlink()
     assert follow(CONTRIBUTING, checkout, checkout_shell(checkout, folder / "bin")) == 7
 
 
