@@ -1,6 +1,7 @@
 """The pages say what is so: their files are written, their commands run, and the output is what is printed."""
 
 import importlib
+import importlib.util
 import os
 import re
 import shlex
@@ -317,8 +318,9 @@ def test_the_page_on_coverage_is_what_the_audit_writes_and_the_readme_says_its_f
     page = (ROOT / "docs" / "generated" / "coverage.md").read_text(encoding="utf-8")
     if f"schemas of onnx {onnx.__version__};" not in page:
         pytest.skip("the page was written with another release of onnx")
-    made = tmp_path / "coverage.md"
-    assert CliRunner().invoke(main, ["dev", "audit", "onnx", "--markdown", str(made)]).exit_code == 0
+    made = Path(os.environ.get("OPCONFORM_COVERAGE", tmp_path / "coverage.md"))  # the gate has made it already
+    if not made.exists():
+        assert CliRunner().invoke(main, ["dev", "audit", "onnx", "--markdown", str(made)]).exit_code == 0
     assert made.read_text(encoding="utf-8") == page
     covered, total = re.findall(r"\d+", re.search(r"^\| operator versions \|.*\| (.*) \|$", page, re.MULTILINE)[1])[:2]
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
@@ -349,7 +351,8 @@ def test_every_page_is_in_the_navigation() -> None:
 
 @pytest.mark.slow
 def test_the_documentation_site_builds_strictly_and_holds_what_its_pages_link_to_in_folders_with_dots(tmp_path) -> None:
-    pytest.importorskip("material", reason="needs the extra docs")
+    if importlib.util.find_spec("material") is None and os.environ.get("OPCONFORM_DOCS") != "required":
+        pytest.skip("needs the extra docs")
     build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path]
     built = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stdout + built.stderr
