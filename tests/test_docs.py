@@ -1,6 +1,7 @@
 """The pages say what is so: their files are written, their commands run, and the output is what is printed."""
 
 import importlib
+import importlib.util
 import os
 import re
 import shlex
@@ -206,18 +207,21 @@ def checkout_shell(checkout: Path, commands: Path) -> Shell:
 
 @pytest.fixture
 def checkout(folder) -> Path:
-    """A copy of the package in the current folder."""
+    """A copy of the package in the current folder, with the spec files of few operators: each audit plans them all."""
     checkout = folder / "opconform"
     checkout.mkdir()
     for name in PACKAGE:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
         copy(ROOT / name, checkout / name)
+    for file in (checkout / "specs").glob("*/*.yaml"):
+        if file.parent.name != "families" and not file.stem.startswith("Reduce"):
+            file.unlink()
     return checkout
 
 
 @pytest.mark.slow
 def test_an_operator_is_added_as_contributing_says(folder, checkout) -> None:
-    (checkout / "specs" / "onnx" / "ReduceSum.yaml").unlink(missing_ok=True)
+    (checkout / "specs" / "onnx" / "ReduceSum.yaml").unlink()
     assert follow(CONTRIBUTING, checkout, checkout_shell(checkout, folder / "bin")) == 7
 
 
@@ -315,8 +319,9 @@ COVERAGE = {"onnx": "coverage.md", "openvino": "coverage-openvino.md", "onednn":
 @pytest.mark.parametrize("standard", COVERAGE)
 def test_the_page_on_coverage_is_what_the_audit_writes(standard: str, tmp_path: Path) -> None:
     page = (ROOT / "docs" / "generated" / COVERAGE[standard]).read_text(encoding="utf-8")
-    made = tmp_path / "coverage.md"
-    assert CliRunner().invoke(main, ["dev", "audit", standard, "--markdown", str(made)]).exit_code == 0
+    made = Path(os.environ.get("OPCONFORM_COVERAGE", tmp_path)) / COVERAGE[standard]  # the gate has made it already
+    if not made.exists():
+        assert CliRunner().invoke(main, ["dev", "audit", standard, "--markdown", str(made)]).exit_code == 0
     written = made.read_text(encoding="utf-8")
     against = r"compared with (.+?)\. \[Audit"
     if re.search(against, page)[1] != re.search(against, written)[1]:
@@ -356,7 +361,8 @@ def test_every_page_is_in_the_navigation() -> None:
 
 @pytest.mark.slow
 def test_the_documentation_site_builds_strictly_and_holds_what_its_pages_link_to_in_folders_with_dots(tmp_path) -> None:
-    pytest.importorskip("material", reason="needs the extra docs")
+    if importlib.util.find_spec("material") is None and os.environ.get("OPCONFORM_DOCS") != "required":
+        pytest.skip("needs the extra docs")
     build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path]
     built = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stdout + built.stderr

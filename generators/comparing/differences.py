@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -307,7 +308,7 @@ Element: TypeAlias = float | int | bool | complex | str
 _MINUS = np.uint8(Flag.NEGATIVE_ZERO)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OutputAnswer:
     """The admissible values of one output: `values` in C order, exact ones rounded to float64; None for any value."""
 
@@ -315,13 +316,13 @@ class OutputAnswer:
     shape: tuple[int, ...]
     values: tuple[Element, ...] | None
 
-    @property
+    @functools.cached_property
     def content(self) -> tuple[object, ...]:
         """The key for comparison, without the output's name; NaN equals NaN, 0 and -0 differ."""
-        return self.shape, None if self.values is None else tuple(map(repr, self.values))
+        return self.shape, None if self.values is None else repr(self.values)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Answer:
     """One admissible answer: `values` of all outputs, `rejected` or `anything`; with its options of silences."""
 
@@ -329,7 +330,7 @@ class Answer:
     outputs: tuple[OutputAnswer, ...] = ()
     labels: Labels = ()
 
-    @property
+    @functools.cached_property
     def content(self) -> tuple[object, ...]:
         """The key for comparison, without a standard's own names."""
         return self.kind, *(output.content for output in self.outputs)

@@ -284,7 +284,7 @@ def test_a_damaged_line_in_the_middle_is_told_and_nothing_is_touched(
 # Killed
 
 
-KILLS = 40
+KILLS = 12
 
 
 @pytest.fixture(scope="module")
@@ -307,7 +307,7 @@ def resume(folder: Path, waivers: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_forty_kills_lose_nothing_and_double_nothing(whole: Path, tmp_path: Path, waivers: Path, context: Any) -> None:
+def test_many_kills_lose_nothing_and_double_nothing(whole: Path, tmp_path: Path, waivers: Path, context: Any) -> None:
     for timed in (tmp_path / "first", tmp_path / "second"):  # before the first one, all is imported
         started = time.monotonic()
         assert run_until(context, begin(timed, waivers), 120) == 1
@@ -330,7 +330,7 @@ def test_forty_kills_lose_nothing_and_double_nothing(whole: Path, tmp_path: Path
         assert told(folder) == told(whole)
         if kills >= KILLS:
             break
-    assert midway > KILLS // 20, "kills fall into the run, too, and not into its start alone"
+    assert midway, "kills fall into the run, too, and not into its start alone"
 
 
 @pytest.mark.slow
