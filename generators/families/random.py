@@ -178,7 +178,7 @@ def seeded_dropout(c: Call, src: Value, seed: Value, offset: Value, probability:
     moments = (wide, square * odds, square * square * (part + part * odds**3))
     rough = 2.0 ** (2 - element_type(src.type).float_format.precision)
     c.check("moments", arrays=moments, reach=reach, unit=reach * rough)
-    if src.size >= _TELLING:
+    if src.size >= TELLING:
         c.check("same-seed", differs=0.0)
     return kept.or_zero()
 
