@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...cases.elements import Array
 from ..arithmetic.binding import Formula
 from ..arithmetic.tape import Call, Value
 
@@ -94,6 +95,59 @@ def stft(c: Call, formula: Formula, signal: Value, window: Value, frame_size: Va
     if c.attr("transpose_frames"):
         y = y.transpose(0, 2, 1, 3)
     return y.reshape(*signal.shape[:-1], *y.shape[1:])
+
+
+def istft(
+    c: Call,
+    formula: Formula,
+    data: Value,
+    window: Value,
+    frame_size: Value,
+    frame_step: Value,
+    signal_length: Value | None = None,
+) -> Value:
+    """The signal whose frames, frame_step apart and multiplied by the window, have data as halves of their spectra.
+
+    data: [..., frame_size // 2 + 1, frames, 2]; window: [W], with zeros on both sides as long as a frame; result:
+    [..., length]. Data that is of no signal has no inverse: open is what is divided by what. Source: OpenVINO ISTFT-16.
+    """
+    c.require("data-rank", data.rank in (3, 4) and data.shape[-1] == 2)
+    c.require("window-rank", window.rank == 1)
+    c.require("scalars", frame_size.rank == frame_step.rank == 0)
+    count, by = (int(c.known(value).reshape(())) for value in (frame_size, frame_step))
+    c.require("positive", count > 0 and by > 0)
+    bins, frames = data.shape[-3:-1]
+    c.require("bins", bins == count // 2 + 1)
+    missing = count - window.shape[0]
+    c.require("window-fits", missing >= 0)
+    weights = window.pad([(missing // 2, missing - missing // 2)])
+    halves = data.reshape(math.prod(data.shape[:-3]), bins, frames, 2).transpose(0, 2, 1, 3)
+    c.open("not-symmetric", ~halves.take([0, *([count // 2] if count % 2 == 0 else [])], 2)[..., 1].equal(0.0))
+    x = formula(_mirrored(halves, 2, count, ()), axis=2, inverse=1).take(0, -1)
+    if c.attr("normalized"):
+        x = x * c.constant(count, data.type).sqrt()
+    squares = c.open("overlap") == "squares"
+    start = count // 2 if c.attr("center") else 0
+    length = (frames - 1) * by + (0 if c.attr("center") else count)
+    if signal_length is not None:
+        c.require("scalars", signal_length.size == 1)
+        length = int(c.known(signal_length).reshape(()))
+        c.require("length-range", length >= 0)
+    places = _overlaps(np.arange(start, start + length), frames, count, by)
+    own = (weights * weights if squares else weights).broadcast(frames, count).reshape(1, frames * count)
+    added = (x * weights if squares else x).reshape(x.shape[0], frames * count)
+    above, below = (v.pad([(0, 0), (0, 1)]).take(places, 1).sum((2,), keep=False) for v in (added, own))
+    bare = below.equal(0.0)
+    y = (above / below.where(~bare, 1.0)).undefined(bare.broadcast(*above.shape))
+    return y.reshape(*data.shape[:-3], length)
+
+
+def _overlaps(places: Array, frames: int, count: int, by: int) -> Array:
+    """For each place of a signal its elements in frames, [places, n]; the end of all frames where there are fewer."""
+    last = places[:, None] // by - np.arange(-(-count // by))
+    inside = places[:, None] - last * by
+    held = (last >= 0) & (last < frames) & (inside < count)
+    return np.where(held, last * count + inside, frames * count)
 
 
 def _places(c: Call, rank: int, axes: Value, signal_size: Value | None) -> tuple[list[int], list[int]]:

@@ -77,9 +77,40 @@ def one_by_one(x, order, type_):
     return x
 
 
-@pytest.mark.parametrize("order", itertools.permutations(range(3)))
+@pytest.mark.parametrize("order", [*itertools.permutations(range(3))])
 def test_every_order_of_the_axes_is_admitted(order) -> None:
     parts = RANDOM.uniform(-1, 1, (3, 4, 8, 2)).astype(np.float32)
     y = pairs(one_by_one(complexes(parts).astype(np.complex64), order, np.complex64))
     found = readings("openvino/DFT-7", ports(parts, [2, 0, 1], None), {"output": "float32"})
     assert any(((one.lower[0] <= y) & (y <= one.upper[0])).all() for one in found)
+
+
+def framed(signal, window, size, step, transposed=False):
+    given = {"signal": signal, "window": window, "frame_size": np.array(size), "frame_step": np.array(step)}
+    return readings("openvino/STFT-15", given, {"output": "float32"}, transpose_frames=transposed)
+
+
+def test_frames_of_a_signal_are_numpys_and_a_short_window_lies_in_their_middle_or_at_their_start() -> None:
+    signal, window = drawn(2, 20), np.array([1, 2, 3, 2, 1], np.float32)
+    found = framed(signal, window, 8, 3)
+    for one, before in zip(found[:: len(found) // 2], (1, 0), strict=True):
+        weights = np.pad(window.astype(np.float64), (before, 3 - before))
+        frames = np.stack([signal[:, i : i + 8] * weights for i in range(0, 13, 3)], 1)
+        assert one.values[0] == pytest.approx(pairs(np.fft.rfft(frames)), abs=1e-9)
+    (turned,) = {one.values[0].shape for one in framed(signal, window, 8, 3, transposed=True)}
+    assert turned == (2, 5, 5, 2)
+
+
+@pytest.mark.parametrize(("size", "step"), [(8, 3), (5, 2), (6, 6), (4, 1)])
+@pytest.mark.parametrize("normalized", [False, True])
+def test_frames_come_back_as_their_signal_whatever_is_divided_by_what(size, step, normalized) -> None:
+    signal, window = drawn(2, size + 4 * step), np.arange(1, size + 1, dtype=np.float32)
+    spectra = framed(signal, window, size, step, transposed=True)[0].values[0]
+    data = (spectra / np.sqrt(size) if normalized else spectra).astype(np.float32)
+    given = {"data": data, "window": window, "frame_size": np.array(size), "frame_step": np.array(step)}
+    for center in (False, True):
+        wanted = signal[:, size // 2 :][:, : 4 * step] if center else signal
+        answers = readings("openvino/ISTFT-16", given, {"signal": "float32"}, center=center, normalized=normalized)
+        for one in answers:
+            if one.values:
+                assert one.values[0] == pytest.approx(wanted, abs=1e-4)
