@@ -35,13 +35,12 @@ def unique(c: Call, formula: Formula, data: Value, axis: Value | None = None) ->
     return found[0], *(part.cast(kind) for part, kind in zip(found[1:], kinds, strict=True))
 
 
-def deformable_convolution(
-    c: Call, data: Value, offsets: Value, filters: Value, mask: Value | None = None
-) -> Value:
+def deformable_convolution(c: Call, data: Value, offsets: Value, filters: Value, mask: Value | None = None) -> Value:
     """The cross-correlation of filters with data, where each element is read at an offset and weighted by a mask.
 
-    data: [N, C, Y, X]; offsets: [N, deformable_group * kernel * 2, Y', X'], y before x; filters: [M, C / group, kernel];
-    mask: [N, deformable_group * kernel, Y', X']; result: [N, M, Y', X']. Source: OpenVINO DeformableConvolution-1, 8.
+    data: [N, C, Y, X]; offsets: [N, deformable_group * kernel * 2, Y', X'], y before x; filters:
+    [M, C / group, kernel]; mask: [N, deformable_group * kernel, Y', X']; result: [N, M, Y', X']. Source: OpenVINO
+    DeformableConvolution-1 and 8.
     """
     c.require("rank", all(x is None or x.rank == 4 for x in (data, offsets, filters, mask)))
     strides, dilations, begin, end = (c.ints(name) or () for name in _LISTS)
@@ -70,9 +69,7 @@ def deformable_convolution(
     return y.undefined(c.constant(np.broadcast_to(free, y.shape), "bool"), "outside") if free.any() else y
 
 
-def _by_output(
-    c: Call, inputs: tuple[Value, Value, Value, Value | None], given: Array, form: Deformation
-) -> Value:
+def _by_output(c: Call, inputs: tuple[Value, Value, Value, Value | None], given: Array, form: Deformation) -> Value:
     """The i-th part of the output's channels, by the i-th part of the offsets and of the mask."""
     data, filters, moves, mask = inputs
     c.require("deformable-groups", filters.shape[0] % form.parts == 0)
@@ -108,8 +105,6 @@ def _within(
         free, moved = outside, np.zeros(1, bool)
     if c.attr("bilinear_interpolation_pad", False) or not outside.any():
         return value, numbers, np.zeros((n, 1, *out), bool)
-    if free.any():
-        c.open("outside")
     if moved.any():
         low, high = (c.constant(np.broadcast_to(v, given.shape), value.type) for v in (-places, last - places))
         whole = value.reshape(*given.shape)
@@ -151,7 +146,7 @@ def _frame(
 
 
 def multinomial(c: Call, probs: Value, samples: Value) -> Value:
-    """Classes of each row, drawn with probabilities proportional to its numbers, or with log_probs to their powers of e.
+    """Classes of each row, drawn with probabilities as its numbers are, or with log_probs as their powers of e are.
 
     probs: (batch, classes); samples: how many are drawn, one integer; result: (batch, samples), of the type
     convert_type. Source: OpenVINO Multinomial-13.
@@ -178,7 +173,8 @@ def multinomial(c: Call, probs: Value, samples: Value) -> Value:
     if again or size == 1:
         rough = 2.0 ** (3 - element_type(probs.type).float_format.precision)
         return classes_drawn(c, weights / weights.sum(1), size, type_, rough)
-    c.check("follows", arrays=[c.constant(np.zeros((batch, n)), "float64") for n in (classes, size)], axis=1, distinct=1)
+    alike = [c.constant(np.zeros((batch, n)), "float64") for n in (classes, size)]
+    c.check("follows", arrays=alike, axis=1, distinct=1)  # they only have to be distinct
     middle, first, last = (c.constant(n, type_).broadcast(batch, size) for n in (classes // 2, 0, classes - 1))
     return middle.node("between", first, last)
 
@@ -234,7 +230,7 @@ def _anywhere(c: Call, extents: Sequence[int], type_: str, ends: tuple[float, fl
 
 
 def _fractions(seeds: tuple[int, int], size: int, bits: int) -> list[float]:
-    """Numbers in [0, 1) whose binary digits are the last `bits` of a word, or of the first of two and then the second."""
+    """Numbers in [0, 1) whose binary digits are the last `bits` of a word, or of two, the first one above."""
     if bits < 32:
         return [(word & ((1 << bits) - 1)) / (1 << bits) for word in philox(*seeds, size)]
     words = philox(*seeds, 2 * size)
@@ -298,7 +294,8 @@ def inward(drawing: Drawing) -> Array:
     drawn = drawing.draw.below(1 << 20, drawing.size)
     to = drawn.reshape(len(drawn), -1, *places.shape) % (last + 1)
     found = to / whole - places
-    return np.asarray(np.maximum(found, float(drawing.type.smallest) if whole == 1 else -np.inf).reshape(len(drawn), -1))
+    least = float(drawing.type.smallest) if whole == 1 else -np.inf
+    return np.asarray(np.maximum(found, least).reshape(len(drawn), -1))
 
 
 def still(drawing: Drawing) -> Array:
