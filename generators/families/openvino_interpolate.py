@@ -140,9 +140,7 @@ def _smooth(c: Call, x: Value, axes: Sequence[Axis], mode: str, places: str) -> 
     return _averaged(c, x, axes, widths, Curve(), places)
 
 
-def _averaged(
-    c: Call, x: Value, axes: Sequence[Axis], narrow: Sequence[Fraction], curve: Curve, places: str
-) -> Value:
+def _averaged(c: Call, x: Value, axes: Sequence[Axis], narrow: Sequence[Fraction], curve: Curve, places: str) -> Value:
     """The weighted mean of the neighbours inside, whose weights are a curve of their distance times `narrow`.
 
     Where all weigh nothing, the result is zero; where rounding decides that, any number.

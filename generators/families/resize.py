@@ -273,7 +273,7 @@ def interpolated(c: Call, x: Value, axes: Sequence[Axis], curve: Curve, places: 
     x: real numbers; the elements outside are those at the edge. Opens the silence antialias-outside if the curve is
     stretched beyond the input.
     """
-    forms = [summed(x, axes, taps) for taps in itertools.product(*(_ways(c, x, axis, curve, places) for axis in axes))]
+    forms = [summed(x, axes, taps) for taps in itertools.product(*(ways(c, x, axis, curve, places) for axis in axes))]
     return reduce(lambda one, other: one.either(other), forms)
 
 
@@ -293,14 +293,14 @@ def summed(x: Value, axes: Sequence[Axis], taps: Sequence[Taps]) -> Value:
     return terms[0].stack(terms[1:]).sum(0, keep=False) if len(terms) > 1 else terms[0]
 
 
-def _ways(c: Call, x: Value, axis: Axis, curve: Curve, places: str) -> list[Taps]:
+def ways(c: Call, x: Value, axis: Axis, curve: Curve, places: str) -> list[Taps]:
     """The neighbours and weights along an axis; twice if a coordinate may fall on either side of an element."""
     computed = (axis.computed(places, sign) for sign in (-1, 0, 1))
     low, floors, high = ((numerators // denominator).astype(np.int64) for numerators, denominator in computed)
     others = np.where(low != floors, low, high)
     found = [floors] if (others == floors).all() else [floors, others]
-    ways = [_weighted(c, x, axis, curve, places, one) for one in found]
-    return ways if curve.cubic else ways + [even for taps in ways if (even := _evened(c, x, axis, curve, taps))]
+    taken = [_weighted(c, x, axis, curve, places, one) for one in found]
+    return taken if curve.cubic else taken + [even for taps in taken if (even := _evened(c, x, axis, curve, taps))]
 
 
 def _evened(c: Call, x: Value, axis: Axis, curve: Curve, taps: Taps) -> Taps | None:

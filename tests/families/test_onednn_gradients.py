@@ -157,3 +157,58 @@ def test_dropout_keeps_all_with_probability_0_and_scales_what_it_keeps() -> None
     assert half.values[0].tolist() == [1.0, -0.5, 0.0]
     assert {one.taken["all-dropped"] for one in found(1.0)} == {"zeros", "not-a-number"}
     assert found(1.5) == found(-0.5) == "probability-range"
+
+
+def resized(x: np.ndarray, sizes: tuple[int, ...], *, corners: bool) -> np.ndarray:
+    """Interpolate along the axes after the first, which keeps its extent, and before the last, one by one."""
+    for axis, size in enumerate(sizes, 1):
+        n, index = x.shape[axis], np.arange(size)
+        at = index * ((n - 1) / max(size - 1, 1)) if corners else (index + 0.5) * (n / size) - 0.5
+        at = np.clip(at, 0, n - 1)
+        low = np.minimum(np.floor(at).astype(int), n - 1)
+        high = np.minimum(low + 1, n - 1)
+        share = (at - low).reshape(-1, *(1,) * (x.ndim - axis - 1))
+        x = x.take(low, axis) * (1 - share) + x.take(high, axis) * share
+    return x
+
+
+@pytest.mark.parametrize("corners", [False, True], ids=["half-pixel", "corners"])
+@pytest.mark.parametrize("sizes", [(7,), (2, 9), (4, 3, 2)], ids=str)
+def test_the_gradient_of_interpolate_is_the_limit_of_differences(sizes: tuple[int, ...], *, corners: bool) -> None:
+    x = DRAW.normal(size=(2, *(5, 3, 4)[: len(sizes)], 2)).astype(F)
+    g, mode = DRAW.normal(size=(2, *sizes, 2)).astype(F), {1: "linear", 2: "bilinear", 3: "trilinear"}[len(sizes)]
+    way = "align_corners" if corners else "half_pixel"
+    given = {"src": x, "diff_dst": g}
+    (y,) = values(
+        "onednn/InterpolateBackward",
+        given,
+        {"diff_src": "float32"},
+        mode=mode,
+        sizes=list(sizes),
+        coordinate_transformation_mode=way,
+    )
+    (forward,) = values(
+        "onednn/Interpolate",
+        {"src": x},
+        {"dst": "float32"},
+        mode=mode,
+        sizes=list(sizes),
+        coordinate_transformation_mode=way,
+    )
+    wide, want = x.astype(np.float64), np.zeros(x.shape)
+    np.testing.assert_allclose(forward, resized(wide, sizes, corners=corners), rtol=1e-5, atol=1e-6)
+    for place in np.ndindex(x.shape):
+        step = np.zeros(x.shape)
+        step[place] = 0.5  # the function is linear
+        difference = resized(wide + step, sizes, corners=corners) - resized(wide - step, sizes, corners=corners)
+        want[place] = (g * difference).sum()
+    np.testing.assert_allclose(y, want, rtol=2e-5, atol=1e-6)
+
+
+def test_the_gradient_of_the_nearest_is_the_sum_of_what_took_an_element() -> None:
+    x, g = np.zeros((1, 5, 1), F), np.arange(1, 8, dtype=F).reshape(1, 7, 1)
+    (y,) = values(
+        "onednn/InterpolateBackward", {"src": x, "diff_dst": g}, {"diff_src": "float32"}, mode="nearest", sizes=[7]
+    )
+    taken = np.rint((np.arange(7) + 0.5) * (5 / 7) - 0.5).astype(int)  # no place is half-way
+    np.testing.assert_array_equal(y[0, :, 0], np.bincount(taken, weights=g[0, :, 0]))
