@@ -47,8 +47,8 @@ def agreement(wanted: str, got: str, names: Collection[str]) -> Agreement:
 
     Any other name in an answer stands for an unknown dimension.
     """
-    type_, dims = _parsed(wanted)
-    own_type, own_dims = _parsed(got)
+    type_, dims = parsed(wanted)
+    own_type, own_dims = parsed(got)
     if own_type == UNKNOWN:
         return Agreement.OPEN
     if own_type != type_:
@@ -65,7 +65,8 @@ def agreement(wanted: str, got: str, names: Collection[str]) -> Agreement:
     return max(each, key=order.index, default=Agreement.EXACT)
 
 
-def _parsed(text: str) -> tuple[str, tuple[str, ...] | None]:
+def parsed(text: str) -> tuple[str, tuple[str, ...] | None]:
+    """Return the type and the dimensions of a text, None for an unknown rank; a type that is no tensor stands alone."""
     match = _TENSOR.fullmatch(text)
     if match is None:
         return text, None

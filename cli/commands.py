@@ -492,7 +492,8 @@ def meaningless(**options: Any) -> int:
     cls=Examples,
     examples="opconform dev mutants\n"
     "opconform dev mutants --select 'onnx/ReduceMean-18' --html matrix.html --json matrix.json\n"
-    "opconform dev mutants --suite smoke",
+    "opconform dev mutants --suite smoke\n"
+    "opconform dev mutants --tools --select 'onnx/Concat-13'",
 )
 @SELECT
 @STRENGTH
@@ -513,6 +514,11 @@ def meaningless(**options: Any) -> int:
     metavar="FILE",
     type=click.Path(path_type=Path),
     help="Write about six small cases of each operator version that kill most mutants: the suite smoke.",
+)
+@click.option(
+    "--tools",
+    is_flag=True,
+    help="Wrong inferencers, checkers and converters in place of kernels; unless selected, of one operator a formula.",
 )
 @clear_errors
 def mutants(**options: Any) -> int:

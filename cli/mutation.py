@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 import tokenize
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -22,15 +22,17 @@ from ..cases.ids import parse_id
 from ..cases.lock import SHORT
 from ..generators.families import modules_of_bindings
 from ..generators.plan import Selection, by_version
-from ..generators.selection import suite_cases, suite_file, suite_text
+from ..generators.selection import selected, suite_cases, suite_file, suite_text
 from ..generators.source import GeneratedCases
 from ..generators.suggestions import selects_nothing
 from ..reports.matrix import Matrix, VersionMatrix, matrix_html, matrix_markdown, print_matrix, read_record
 from ..reports.progress import tracked
-from ..reports.reasons import read_reasons
+from ..reports.reasons import TOOL_REASONS, read_reasons
 from ..reports.text import write_text
+from ..reports.tool_matrix import tools_markdown
 from ..specs.model import Spec, VersionSpec
 from .killing import tested
+from .killing_tools import tools_tested
 from .locking import locked_digest, package_root
 from .options import usable_cores
 from .planning import planned_ids
@@ -53,6 +55,7 @@ class MutationOptions:
     html: Path | None = None
     markdown: Path | None = None
     write_smoke: Path | None = None
+    tools: bool = False
 
 
 def run_mutants(options: MutationOptions, console: Console | None = None) -> int:
@@ -61,6 +64,8 @@ def run_mutants(options: MutationOptions, console: Console | None = None) -> int
     Returns 1 if a compliant variant is blamed, or if a mutant survives that is not a survivor in the record, if there
     is one. Raises OpconformError for a wrong option or file.
     """
+    if options.tools:
+        return run_tools(options, console)
     source = GeneratedCases(options.specs)
     for target in (options.record, options.json, options.html, options.markdown, options.write_smoke):
         if target is not None and not target.absolute().parent.is_dir():
@@ -93,6 +98,46 @@ def run_mutants(options: MutationOptions, console: Console | None = None) -> int
     new = made.beyond(known)
     print_matrix(console or Console(), reasons.explained(new) if options.record is not None else told)
     return 1 if matrix.blamed or new.survivors else 0
+
+
+def run_tools(options: MutationOptions, console: Console | None = None) -> int:
+    """Make the matrix of wrong inferencers, checkers and converters; show and write it.
+
+    Without a selection, of one operator of each formula, in its newest version. Returns 1 if a compliant variant is
+    blamed, or a survivor has no reason. Raises OpconformError for a wrong option or file.
+    """
+    if options.write_smoke is not None or options.html is not None:
+        raise OpconformError("--tools has no smoke suite and no HTML page; leave --write-smoke and --html out")
+    source = GeneratedCases(options.specs)
+    selection = options.selection
+    if not selection.globs:
+        selection = replace(selection, globs=tuple(_of_each_formula(source)))
+    ids = {
+        name: some for name, some in by_version(selected(source, selection)).items() if not name.startswith("onednn")
+    }
+    if not ids:
+        raise selects_nothing(source.library, options.selection)
+    matrix = _made(source, ids, options.jobs or usable_cores(), _ToolsTested(_smoke(None)))
+    reasons = read_reasons(TOOL_REASONS)
+    told = reasons.explained(matrix)
+    for target, page in (
+        (options.record, told.to_record),
+        (options.json, lambda: json.dumps(told.to_dict(), indent=1, allow_nan=False) + "\n"),
+        (options.markdown, lambda: tools_markdown(told)),
+    ):
+        if target is not None:
+            write_text(target, page())
+    print_matrix(console or Console(), told)
+    return 1 if matrix.blamed or reasons.missing(matrix) else 0
+
+
+def _of_each_formula(source: GeneratedCases) -> Iterator[str]:
+    """Yield the newest version of the first operator of each formula, of standards that tools are for."""
+    known: set[object] = set()
+    for spec in source.library.specs():
+        if spec.standard != "onednn" and (key := (spec.standard, spec.family, spec.function)) not in known:
+            known.add(key)
+            yield str(max(spec.versions.values(), key=_age).operator)
 
 
 def _age(version: VersionSpec) -> int:
@@ -170,17 +215,32 @@ def _code(file: Path) -> str:
 
 def kill_matrix(source: GeneratedCases, ids: Mapping[str, Sequence[str]], jobs: int) -> Matrix:
     """Return the matrix of cases, by operator version."""
+    return _made(source, ids, jobs, tested)
+
+
+@dataclass(frozen=True)
+class _ToolsTested:
+    """Tests tools on an operator version; picklable."""
+
+    smoke: Mapping[str, Sequence[str]]
+
+    def __call__(self, source: GeneratedCases, name: str, ids: Sequence[str]) -> VersionMatrix:
+        return tools_tested(source, name, ids, self.smoke.get(name, ()))
+
+
+def _made(
+    source: GeneratedCases,
+    ids: Mapping[str, Sequence[str]],
+    jobs: int,
+    make: Callable[[GeneratedCases, str, Sequence[str]], VersionMatrix],
+) -> Matrix:
     largest = sorted(ids, key=lambda name: -len(ids[name]))
     if min(jobs, len(ids)) < 2:
         with tracked(ids, "operator versions", len(ids)) as names:
-            return Matrix({name: tested(source, name, ids[name]) for name in names})
+            return Matrix({name: make(source, name, ids[name]) for name in names})
     with ProcessPoolExecutor(min(jobs, len(ids)), get_context("forkserver")) as pool:
-        asked = {name: pool.submit(_tested, source.unread, name, ids[name]) for name in largest}
+        asked = {name: pool.submit(make, source.unread, name, ids[name]) for name in largest}
         with tracked(as_completed(asked.values()), "operator versions", len(asked)) as done:
             for one in done:
                 one.result()  # raises immediately
         return Matrix({name: asked[name].result() for name in ids})
-
-
-def _tested(source: GeneratedCases, name: str, ids: Sequence[str]) -> VersionMatrix:
-    return tested(source, name, ids)

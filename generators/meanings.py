@@ -99,7 +99,7 @@ def validity_of(part: Part, program: Program) -> Expectation:
     if part.recording is None:
         return Expectation(() if is_static(part) else either, (), lanes)
     ranks = [output.rank for output in program.answers if is_tensor(output.type)]
-    settled = all(fork.kind in ("values", "any") for fork in part.recording.forks)
+    settled = all(fork.kind in ("values", "any") for fork in _open_to_programs(part, part.recording))
     # ONNX's IR wants the rank of each output, which such a model lacks; and it calls deprecated versions invalid
     if not settled or None in ranks or part.lane.row.version.signature.deprecated:
         return Expectation(either, (), lanes)
@@ -120,7 +120,7 @@ def inference_of(part: Part, program: Program) -> Expectation:
     symbolic = symbolic_dims(part.lane.prepared, part.tensors) if names else None
     variants: dict[tuple[str, ...], list[Labels]] = {}
     made: list[Option] = []
-    for fork in part.recording.forks:
+    for fork in _open_to_programs(part, part.recording):
         if fork.kind in ("values", "any"):
             shapes = _shapes(part.recording, fork, len(outputs))
             named_dims: Sequence[Sequence[str] | None] = symbolic or [None] * len(outputs)
@@ -135,6 +135,24 @@ def inference_of(part: Part, program: Program) -> Expectation:
         labels = shared if len(variants) > 1 or made else ()
         made += [_texts(texts, labels, names, lanes, exact=exact) for exact in (True, False)]
     return Expectation(tuple(made), types, lanes)
+
+
+def _open_to_programs(part: Part, recording: Recording) -> list[Fork]:
+    """Return the readings of a program: a refusal is one only if no data that may be fed settle the question."""
+    answering = ("values", "any")
+    if all(fork.kind in answering for fork in recording.forks):
+        return list(recording.forks)
+    arguments = [argument for argument in part.lane.prepared.arguments for _ in part.tensors[argument.name]]
+    fixed = [argument.constant for argument in arguments]
+    held = recording.premises([array[:1] for array in part.arrays], 1)
+
+    def is_open(at: int) -> bool:
+        used = (recording.graph.nodes[n] for n in recording.graph.live([at]))
+        ports = [node.parameters["port"] for node in used if node.name == "port"]
+        return bool(held[at].any()) and all(fixed[port] for port in ports)
+
+    forks = [f for f in recording.forks if f.kind in answering or all(is_open(at) for _, at in f.conditions)]
+    return forks if any(fork.kind in answering for fork in forks) else list(recording.forks)
 
 
 def _plain(labels: Labels, kind: str, lanes: int) -> Option:

@@ -12,6 +12,8 @@ from ..specs.reading import read_file
 from .matrix import NO_CASE, Fate, Matrix, VersionMatrix
 
 FILE = Path(__file__).parents[1] / "specs" / "survivors.yaml"
+TOOL_REASONS = FILE.with_name("tool-survivors.yaml")
+"""Of wrong inferencers, checkers and converters."""
 
 
 @dataclass(frozen=True)

@@ -157,6 +157,13 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
         "onnx",
         kind="convert",
     ),
+    "onnxscript-convert": _BuiltIn(
+        "onnx_tools:OnnxScriptConvert",
+        ("onnx",),
+        "onnxscript's version converter, to opset 25",
+        "onnxscript",
+        kind="convert",
+    ),
     "onnxruntime-infer": _BuiltIn(
         "onnx_tools:OnnxRuntimeInfer",
         ("onnx",),

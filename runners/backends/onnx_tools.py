@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -149,6 +150,31 @@ class OnnxConvertDown(OnnxConvert):
     def refuse_if_plain(self, error: Exception) -> None:
         """Raise Unsupported: an older version may lack what a program needs."""
         raise Unsupported(str(error), self.reason(error)) from error
+
+
+class OnnxScriptConvert(OnnxConvert):
+    """onnxscript's version converter, without its fallback to onnx's, to the newest opset that it knows."""
+
+    name = "onnxscript-convert"
+    newest: ClassVar[int] = 25
+
+    def version(self) -> str:
+        """Return onnxscript's version."""
+        return importlib.metadata.version("onnxscript")
+
+    def prepare(self, program: Program, /) -> Executable:
+        """Convert `program`. Raises Unsupported, or onnxscript's own error."""
+        import onnx_ir  # noqa: PLC0415 - an extra
+        from onnxscript import version_converter as of_onnxscript  # noqa: PLC0415 - an extra
+
+        if program.operator.domain:
+            raise Unsupported("the version converter only converts the default domain", "operator-version")
+        if opset_of(program) > self.newest:
+            raise Unsupported(f"the version converter knows opsets up to {self.newest}", "operator-version")
+        model = onnx_ir.from_proto(onnx_model(program))  # of a ModelProto it would leave the opset as it is
+        of_onnxscript.convert_version(model, self.newest)
+        made = onnx_ir.to_proto(model)
+        return Texts([np.frombuffer(made.SerializeToString(deterministic=True), np.uint8)])
 
 
 class OnnxRuntimeInfer(OnnxRuntime):

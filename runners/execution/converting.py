@@ -52,20 +52,23 @@ class Conversions:
         converted = converted_program(case.program, answer)
         if converted is None:
             return Verdict(Outcome.WRONG_DTYPE, detail="a conversion is one tensor of uint8, the bytes of the model")
-        originals = {name: self._attempt(name, case, case.program, required) for name in EVALUATORS}
-        right = {
-            name: original.verdict for name, original in originals.items() if original.verdict.outcome is Outcome.PASS
-        }
-        attempts = [f"{name}: {original.words}" for name, original in originals.items() if name not in right]
-        failures: list[Verdict] = []
-        for name in right:
-            after = self._attempt(name, case, converted, required)
-            verdict = _compared(name, right, after)
-            if verdict.outcome is Outcome.PASS:
-                return verdict
-            attempts.append(f"{name}: right on the original; on the conversion {after.words}")
-            if verdict.outcome is not Outcome.UNSUPPORTED:
-                failures.append(verdict)
+        right: dict[str, Verdict] = {}
+        after: dict[str, _Attempt] = {}
+        attempts: list[str] = []
+        for name in EVALUATORS:
+            original = self._attempt(name, case, case.program, required)
+            if original.verdict.outcome is not Outcome.PASS:
+                attempts.append(f"{name}: {original.words}")
+                continue
+            right[name] = original.verdict
+            after[name] = self._attempt(name, case, converted, required)
+            for judge_ in right:  # one may answer an open question after the conversion as another did before it
+                verdict = same_reading(judge_, right, after[judge_].verdict, after[judge_].words)
+                if verdict.outcome is Outcome.PASS:
+                    return verdict
+        attempts += [f"{name}: right on the original; on the conversion {a.words}" for name, a in after.items()]
+        verdicts = [same_reading(name, right, after[name].verdict, after[name].words) for name in right]
+        failures = [verdict for verdict in verdicts if verdict.outcome is not Outcome.UNSUPPORTED]
         why = f"not judged: no backend is right on the original and runs the conversion ({'; '.join(attempts)})"
         return failures[0] if failures else Verdict(Outcome.UNSUPPORTED, detail=why, reason="other")
 
@@ -107,13 +110,13 @@ def _other_readings(before: Verdict, after: Verdict) -> str:
     return "; ".join(f"{s} was {'|'.join(a)}, is {'|'.join(b)}" for s, a, b in pairs if not {*a} & {*b})
 
 
-def _compared(name: str, right: Mapping[str, Verdict], after: _Attempt) -> Verdict:
-    """Return the verdict by one of the backends in `right`, which has their verdicts on the original.
+def same_reading(name: str, right: Mapping[str, Verdict], verdict: Verdict, words: str = "") -> Verdict:
+    """Return the verdict on a conversion, by one of the backends in `right`, which has their verdicts on the original.
 
-    Where the text leaves a question open, a conversion may settle it as any of them does.
+    `verdict` is on what it answers for the conversion, by the original's expectation; `words` describe it. Where the
+    text leaves a question open, a conversion may settle it as any of them does.
     """
-    verdict = after.verdict
-    detail = verdict.detail or after.words
+    detail = verdict.detail or words
     if verdict.outcome is Outcome.PASS:
         if not all(_other_readings(before, verdict) for before in right.values()):
             return replace(verdict, behaviour={**verdict.behaviour, JUDGED_ON: [name]})

@@ -1,0 +1,476 @@
+"""Wrong and compliant inferencers, checkers and converters, derived from what a program says and from its formula.
+
+A tool of kind `infer` answers a text for each output, one of kind `check` refuses a program or accepts it, and one of
+kind `convert` gives a call that another version reads. Wrong ones err in one way: in a text, in a rule, or because
+they misread a call as a kernel may (`calls.py`). A compliant one says less, or chooses where a program leaves a choice.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from ...cases.batch import Batch
+from ...cases.inferred import COMPUTED, INFERENCE, UNKNOWN, inferred, parsed
+from ...cases.program import is_tensor
+from ...specs.loader import Library
+from ...specs.model import Spec, VersionSpec
+from .calls import as_version, call_mutants
+from .formula import invocations, recorded
+from .implementation import Implementation, Invocation, Refused
+
+ToolKind: TypeAlias = Literal["infer", "check", "convert"]
+Dims: TypeAlias = tuple[str, ...]
+
+_WHOLE = ("int", "ints", "s64", "s64s", "i64", "i32", "int64", "int64s")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One case as a tool gets it; `batch` has the expectation of its kind.
+
+    `is_static`: whether the program alone shows that it is invalid; `is_invalid`: whether it is.
+    """
+
+    batch: Batch
+    library: Library
+    is_invalid: bool = False
+    is_static: bool = False
+
+    @functools.cached_property
+    def wanted(self) -> tuple[str, ...]:
+        """The expected texts, in the form of `cases/inferred.py`; none if any answer, or none, is right."""
+        for option in self.batch.expectation.options:
+            if (INFERENCE, "exact") in option.labels:
+                return tuple(str(bounds.value[0]) for bounds in option.outputs)
+        return ()
+
+    @functools.cached_property
+    def right(self) -> tuple[str, ...]:
+        """A right and exact answer."""
+        return tuple(_chosen(text, 0) for text in self.wanted)
+
+    @functools.cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """The types and dimensions of the inputs, as texts."""
+        return tuple(inferred(given.type, given.dims) for given in self.batch.program.given)
+
+    @functools.cached_property
+    def sizes(self) -> dict[str, str]:
+        """The size that each symbolic dimension has in this case."""
+        arrays = iter(self.batch.inputs)
+        found: dict[str, str] = {}
+        for given in self.batch.program.feeds:
+            shapes = [next(arrays).shape[1:] for _ in given.leaves]
+            if given.structure is None:
+                pairs = zip(given.dims, shapes[0], strict=False)
+                found |= {dim: str(size) for dim, size in pairs if isinstance(dim, str)}
+        return found
+
+    @functools.cached_property
+    def names(self) -> tuple[str, ...]:
+        """The symbolic dimensions of the inputs."""
+        return tuple(self.sizes)
+
+    @functools.cached_property
+    def invocation(self) -> Invocation:
+        """The call, for misreadings."""
+        return next(invocations(self.library, self.batch.program, self.batch.inputs))[1]
+
+    @functools.cached_property
+    def shapes(self) -> tuple[str, ...]:
+        """The texts of the outputs of the call as it is; none if it is refused, or if an output is no tensor."""
+        try:
+            return shape_texts(self.invocation)
+        except Refused:
+            return ()
+
+    @functools.cached_property
+    def is_plain(self) -> bool:
+        """Whether all inputs and outputs are tensors with static shapes, so that calls may be misread."""
+        return self.batch.program.is_plain and not self.names
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool that is wrong in one way, or a compliant variant.
+
+    `infers` returns a text for each output and may raise Refused, `refuses` says whether a checker refuses, and
+    `reads` returns the call after a conversion. One that is `about` an attribute or input counts only if that decides
+    shapes. An `incidental` one does not count if no case has what it needs.
+    """
+
+    name: str
+    kind: ToolKind
+    text: str
+    infers: Callable[[Seen], Sequence[str]] | None = None
+    refuses: Callable[[Seen], bool] | None = None
+    reads: Callable[[Invocation], Invocation] | None = None
+    is_variant: bool = False
+    about: str = ""
+    incidental: bool = True
+
+
+def _chosen(text: str, place: int) -> str:
+    """Return an expected text as an exact answer: of several right names the one at a place, `?` if none is right."""
+    type_, dims = parsed(text)
+    if dims is None:
+        return type_
+    words = [UNKNOWN if dim == COMPUTED or dim.endswith(UNKNOWN) else _nth(dim.split("|"), place) for dim in dims]
+    return inferred(type_, words)
+
+
+def _nth(words: Sequence[str], place: int) -> str:
+    return words[place if -len(words) <= place < len(words) else 0]
+
+
+# Inference
+
+
+def shape_texts(invocation: Invocation) -> tuple[str, ...]:
+    """Return the types and shapes that a call's formula gives to its outputs, by its first reading.
+
+    Empty if an output is no tensor. Raises Refused.
+    """
+    if not all(output is None or is_tensor(output.type) for output in invocation.program.outputs):
+        return ()
+    recording = recorded(invocation)
+    fork = next((one for one in recording.forks if one.kind in ("values", "any")), None)
+    if fork is None or fork.structure:
+        return ()
+    nodes = [recording.graph.nodes[at] for at in fork.outputs]
+    return tuple(inferred(node.type, node.shape) for node in nodes)
+
+
+Change: TypeAlias = Callable[[str, Dims, Seen], tuple[str, Dims] | None]
+
+
+def _tensors(name: str, text: str, change: Change, *, is_variant: bool = False) -> Tool:
+    """Return the tool that changes the text of every tensor whose rank it knows; None leaves one as it is."""
+
+    def infers(seen: Seen) -> Sequence[str]:
+        answers = []
+        for right in seen.right:
+            type_, dims = parsed(right)
+            made = None if dims is None else change(type_, dims, seen)
+            answers.append(right if made is None else inferred(*made))
+        return answers
+
+    return Tool(name, "infer", text, infers, is_variant=is_variant)
+
+
+def _dims(change: Callable[[Dims, Seen], Dims]) -> Change:
+    return lambda type_, dims, seen: (type_, change(dims, seen))
+
+
+def _plus(dim: str, more: int) -> str:
+    return str(int(dim) + more) if dim.isdecimal() else dim
+
+
+def _more(dims: Dims, place: int) -> Dims:
+    return tuple(_plus(dim, int(at == place)) for at, dim in enumerate(dims))
+
+
+def _replaced(dims: Dims, words: Mapping[str, str]) -> Dims:
+    return tuple(words.get(dim, dim) for dim in dims)
+
+
+def _like(place: int, *, type_too: bool) -> Change:
+    def change(type_: str, dims: Dims, seen: Seen) -> tuple[str, Dims] | None:
+        own = parsed(seen.inputs[place]) if -len(seen.inputs) <= place < len(seen.inputs) else ("", None)
+        if "(" in own[0] or own[1] is None:
+            return None
+        return (own[0], dims) if type_too else (type_, own[1])
+
+    return change
+
+
+def _other_name(dim: str, seen: Seen, wanted: str) -> str:
+    others = [name for name in seen.names if name not in wanted.rstrip(UNKNOWN).split("|")]
+    return others[0] if others and dim in seen.names else dim
+
+
+def _of_another(seen: Seen) -> Sequence[str]:
+    answers = []
+    for right, wanted in zip(seen.right, seen.wanted, strict=True):
+        (type_, dims), (_, words) = parsed(right), parsed(wanted)
+        if dims is None or words is None:
+            answers.append(right)
+        else:
+            answers.append(inferred(type_, [_other_name(d, seen, w) for d, w in zip(dims, words, strict=True)]))
+    return answers
+
+
+def _computed_named(seen: Seen) -> Sequence[str]:
+    answers = []
+    for right, wanted in zip(seen.right, seen.wanted, strict=True):
+        (type_, dims), (_, words) = parsed(right), parsed(wanted)
+        if dims is None or words is None or not seen.names:
+            answers.append(right)
+        else:
+            named = [seen.names[0] if w == COMPUTED else d for d, w in zip(dims, words, strict=True)]
+            answers.append(inferred(type_, named))
+    return answers
+
+
+def _free_plus_one(seen: Seen) -> Sequence[str]:
+    answers = []
+    for right, wanted in zip(seen.right, seen.wanted, strict=True):
+        (type_, dims), (_, words) = parsed(right), parsed(wanted)
+        if dims is None or words is None:
+            answers.append(right)
+        else:
+            pairs = zip(dims, words, strict=True)
+            own = [_plus(w.rstrip(UNKNOWN).split("|")[0], 1) if w.endswith(UNKNOWN) else d for d, w in pairs]
+            answers.append(inferred(type_, own))
+    return answers
+
+
+def _free_told(seen: Seen) -> Sequence[str]:
+    answers = []
+    for right, wanted in zip(seen.right, seen.wanted, strict=True):
+        (type_, dims), (_, words) = parsed(right), parsed(wanted)
+        if dims is None or words is None:
+            answers.append(right)
+        else:
+            pairs = zip(dims, words, strict=True)
+            answers.append(
+                inferred(type_, [w.rstrip(UNKNOWN).split("|")[0] if w.endswith(UNKNOWN) else d for d, w in pairs])
+            )
+    return answers
+
+
+def wrong_inferencers() -> Iterator[Tool]:
+    """Yield the mistakes in texts, which any operator version may have."""
+    every: tuple[tuple[str, str, Change], ...] = (
+        ("last-two-swapped", "swaps the last two dimensions", _dims(lambda d, _: (*d[:-2], *d[-2:][::-1]))),
+        ("dims-reversed", "has the dimensions in reverse order", _dims(lambda d, _: d[::-1])),
+        ("rank-one-more", "has one dimension of 1 too many", _dims(lambda d, _: (*d, "1"))),
+        ("rank-one-less", "lacks the last dimension", _dims(lambda d, _: d[:-1])),
+        ("ones-lost", "lacks dimensions of 1", _dims(lambda d, _: tuple(one for one in d if one != "1"))),
+        ("first-plus-one", "has 1 more in the first dimension", _dims(lambda d, _: _more(d, 0))),
+        ("last-plus-one", "has 1 more in the last dimension", _dims(lambda d, _: _more(d, len(d) - 1))),
+        ("empty-as-one", "has 1 in place of 0", _dims(lambda d, _: _replaced(d, {"0": "1"}))),
+        ("unknown-as-minus-one", "has -1 for what it does not know", _dims(lambda d, _: _replaced(d, {UNKNOWN: "-1"}))),
+        ("names-as-sizes", "has a size of one feed for a name", _dims(lambda d, seen: _replaced(d, seen.sizes))),
+        ("first-input-shape", "gives the shape of the first input", _like(0, type_too=False)),
+        ("last-input-shape", "gives the shape of the last input", _like(-1, type_too=False)),
+        ("first-input-type", "gives the type of the first input", _like(0, type_too=True)),
+        ("last-input-type", "gives the type of the last input", _like(-1, type_too=True)),
+        ("always-float32", "gives the type float32", lambda _, d, __: ("float32", d)),
+    )  # fmt: skip
+    for name, text, change in every:
+        yield _tensors(name, text, change)
+    yield Tool("name-of-another", "infer", "takes a symbolic dimension for another one of the inputs", _of_another)
+    yield Tool("computed-as-name", "infer", "takes a computed dimension for one of the inputs", _computed_named)
+    yield Tool("free-plus-one", "infer", "tells a size that data decide, and it is 1 too large", _free_plus_one)
+    yield Tool(
+        "first-output-for-all", "infer", "gives every output what the first has", lambda s: s.right[:1] * len(s.right)
+    )
+    yield Tool("last-output-lost", "infer", "says nothing of the last output", lambda s: s.right[:-1])
+    for name, text, refusing in _REFUSALS:
+        yield Tool(name, "infer", text, functools.partial(_unless, refusing))
+
+
+def _unless(refusing: Callable[[Seen], bool], seen: Seen) -> Sequence[str]:
+    if refusing(seen):
+        raise Refused("not valid")
+    return seen.right
+
+
+def _has(word: str, seen: Seen) -> bool:
+    return any(word in (parsed(text)[1] or ()) for text in seen.inputs)
+
+
+_REFUSALS: tuple[tuple[str, str, Callable[[Seen], bool]], ...] = (
+    ("everything-refused", "refuses every program", lambda _: True),
+    ("symbolic-refused", "refuses symbolic dimensions", lambda seen: bool(seen.names)),
+    ("empty-refused", "refuses an extent of 0", functools.partial(_has, "0")),
+    ("scalar-refused", "refuses an input of rank 0", lambda seen: any(parsed(text)[1] == () for text in seen.inputs)),
+)
+
+
+def right_inferencers() -> Iterator[Tool]:
+    """Yield inferencers that say less than the program, or choose among what is right."""
+    yield Tool("exact", "infer", "says what the program determines", lambda s: s.right, is_variant=True)
+    yield Tool(
+        "last-names",
+        "infer",
+        "has the last of several right names",
+        lambda s: [_chosen(t, -1) for t in s.wanted],
+        is_variant=True,
+    )
+    yield Tool("free-told", "infer", "tells the sizes that data decide", _free_told, is_variant=True)
+    yield _tensors("dims-unknown", "knows no dimension", lambda t, d, _: (t, (UNKNOWN,) * len(d)), is_variant=True)
+    yield _tensors(
+        "dims-named",
+        "invents a name for each dimension",
+        lambda t, d, _: (t, tuple(f"made_{n}" for n in range(len(d)))),
+        is_variant=True,
+    )
+    yield _tensors(
+        "dims-ranged", "knows that dimensions are not negative", lambda t, d, _: (t, ("0..",) * len(d)), is_variant=True
+    )
+    yield Tool(
+        "ranks-unknown", "infer", "knows no rank", lambda s: [parsed(text)[0] for text in s.right], is_variant=True
+    )
+    yield Tool("types-unknown", "infer", "knows nothing", lambda s: [UNKNOWN] * len(s.right), is_variant=True)
+
+
+def misreadings_of_shapes(spec: Spec, version: VersionSpec) -> Iterator[tuple[Implementation, Tool, Tool]]:
+    """Yield misread calls, each as an inferencer and as a checker that refuses what looks invalid to it.
+
+    They read programs with static shapes only.
+    """
+    for one in call_mutants(spec, version):
+        assert one.reading is not None
+
+        def infers(seen: Seen, one: Implementation = one) -> Sequence[str]:
+            return _misread(one, seen)
+
+        def refuses(seen: Seen, one: Implementation = one) -> bool:
+            if seen.is_invalid:
+                return seen.is_static
+            try:
+                _misread(one, seen)
+            except Refused:
+                return True
+            return False
+
+        yield (
+            one,
+            Tool(one.name, "infer", one.text, infers, about=one.about or one.name, incidental=one.incidental),
+            Tool(one.name, "check", one.text, refuses=refuses, about=one.about or one.name),
+        )
+
+
+def _misread(one: Implementation, seen: Seen) -> Sequence[str]:
+    if not seen.is_plain or one.reading is None:
+        return seen.right
+    try:
+        told = one.reading(seen.invocation)
+        texts = seen.shapes if told is seen.invocation else shape_texts(told)
+    except Refused:
+        raise
+    except Exception as error:  # a defect that raises looks like a refusal
+        raise Refused(str(error)) from error
+    return seen.right if texts == seen.shapes or len(texts) != len(seen.right) else texts
+
+
+# Checkers
+
+
+def refuses_rightly(seen: Seen) -> bool:
+    """Return whether a right checker refuses: if the program alone shows that it is invalid."""
+    return seen.is_static
+
+
+def wrong_checkers(version: VersionSpec, clauses: Sequence[str]) -> Iterator[Tool]:
+    """Yield checkers with one rule too few or too many; `clauses` are those that some program breaks by itself."""
+    yield Tool("everything-accepted", "check", "accepts every program", refuses=lambda _: False)
+    for name, text, refusing in _REFUSALS:
+        yield Tool(
+            name, "check", text, refuses=lambda seen, r=refusing: seen.is_static or (not seen.is_invalid and r(seen))
+        )
+    yield Tool(
+        "symbolic-accepted",
+        "check",
+        "accepts every program with symbolic dimensions",
+        refuses=lambda seen: seen.is_static and not seen.names,
+    )
+    for clause in clauses:
+        yield Tool(
+            f"forgets-{clause.rpartition('#')[2]}",
+            "check",
+            f"does not know the rule {clause}",
+            refuses=lambda seen, c=clause: seen.is_static and c not in seen.batch.clauses,
+        )
+    for attribute in version.signature.attributes:
+        name, default = attribute.name, attribute.default
+        if default is not None:
+            yield _valid_refused(
+                f"{name}-default-refused",
+                f"refuses {name} if its default is given",
+                lambda given, n=name, d=default: n in given and given[n] == d,
+            )
+        if attribute.kind in _WHOLE:
+            yield _valid_refused(
+                f"{name}-negative-refused",
+                f"refuses negative numbers in {name}",
+                lambda given, n=name: n in given and bool(np.any(np.asarray(given[n]) < 0)),
+            )
+    types = sorted({type_ for some in version.signature.types.values() for type_ in some})
+    for type_ in types:
+        yield Tool(
+            f"{type_}-refused",
+            "check",
+            f"refuses inputs of type {type_}",
+            refuses=lambda seen, t=type_: seen.is_static or (
+                not seen.is_invalid and any(parsed(text)[0] == t for text in seen.inputs)
+            ),
+        )  # fmt: skip
+
+
+def _valid_refused(name: str, text: str, when: Callable[[dict[str, object]], bool]) -> Tool:
+    def refuses(seen: Seen) -> bool:
+        given = {attribute.name: attribute.value for attribute in seen.batch.program.attributes}
+        return seen.is_static or (not seen.is_invalid and when(given))
+
+    return Tool(name, "check", text, refuses=refuses)
+
+
+def right_checkers() -> Iterator[Tool]:
+    """Yield checkers that differ where nothing is demanded."""
+    yield Tool(
+        "exact", "check", "refuses what the program shows to be invalid", refuses=refuses_rightly, is_variant=True
+    )
+    yield Tool("prophet", "check", "also refuses what only data show", refuses=lambda s: s.is_invalid, is_variant=True)
+
+
+# Converters
+
+
+def wrong_converters(spec: Spec, version: VersionSpec) -> Iterator[Tool]:
+    """Yield conversions to the versions before and after; those that change no formula are none."""
+    versions = list(spec.versions.values())
+    place = versions.index(version)
+    for other in (*versions[max(0, place - 1) : place], *versions[place + 1 : place + 2]):
+        target = f"{other.operator.name}-{other.operator.version}"
+        yield _conversion(
+            f"relabelled-{target}",
+            f"keeps the node and says that it is {target}",
+            lambda i, v=other: replace(i, version=v),
+        )
+        yield _conversion(
+            f"moved-{target}",
+            f"makes it {target}, and moves values between attributes and inputs; defaults are those of {target}",
+            lambda i, v=other: as_version(i, v),
+        )
+        for attribute in version.signature.attributes:
+            yield _conversion(
+                f"{attribute.name}-lost-{target}",
+                f"makes it {target} and drops {attribute.name}",
+                lambda i, v=other, n=attribute.name: (
+                    as_version(i.with_attribute(n, None), v) if n in i.attributes else i
+                ),
+            )
+
+
+def right_converters(version: VersionSpec) -> Iterator[Tool]:
+    """Yield conversions that keep what a program means."""
+    yield _conversion("unchanged", "changes nothing", replace, is_variant=True)
+    defaults = {one.name: one.default for one in version.signature.attributes if one.default is not None}
+    yield _conversion(
+        "defaults-written",
+        "writes every default",
+        lambda i: replace(i, attributes=defaults | dict(i.attributes)),
+        is_variant=True,
+    )
+
+
+def _conversion(name: str, text: str, reads: Callable[[Invocation], Invocation], *, is_variant: bool = False) -> Tool:
+    return Tool(name, "convert", text, reads=reads, is_variant=is_variant)
