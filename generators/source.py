@@ -282,7 +282,7 @@ class GeneratedCases:
 
     @property
     def unread(self) -> GeneratedCases:
-        """A copy without the specs already read: for a thread, or a process that gets many copies and needs one spec."""
+        """A copy without the specs already read: for threads, and processes that get many copies and need few specs."""
         copy = GeneratedCases(self.root, self.declaration)
         vars(copy)["library"] = Library(self.root, vocabularies())
         return copy

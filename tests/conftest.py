@@ -33,7 +33,7 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Give each worker a run of neighbours, which share what they read and plan, and others what it has left."""
-    from xdist.scheduler import WorkStealingScheduling  # noqa: PLC0415 - without -n, no xdist is needed
+    from xdist.scheduler import WorkStealingScheduling
 
     return WorkStealingScheduling(config, log) if config.getoption("dist") == "load" else None
 
