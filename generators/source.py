@@ -259,9 +259,15 @@ class Part:
         return len(self.ids) * self.lane.prepared.weight
 
 
+@functools.cache
+def shipped() -> Library:
+    """Return the spec files of this package; a process reads each once, however many commands it runs."""
+    return Library(None, vocabularies())
+
+
 @dataclass(frozen=True)
 class GeneratedCases:
-    """The cases of the spec files under `root` (None: of the package); picklable."""
+    """The cases of the spec files under `root` (None: of the package, `shipped`); picklable."""
 
     root: Path | None = None
     declaration: Declaration = field(default_factory=Declaration)
@@ -269,15 +275,17 @@ class GeneratedCases:
     @functools.cached_property
     def library(self) -> Library:
         """The spec files. Raises OpconformError if there are none."""
-        library = Library(self.root, vocabularies())
+        library = shipped() if self.root is None else Library(self.root, vocabularies())
         if not library.operators():
             raise OpconformError(f"{library.root}: no spec file there; expected <standard>/<Operator>.yaml")
         return library
 
     @property
     def unread(self) -> GeneratedCases:
-        """A copy without the specs already read: for processes that need one operator but get many copies."""
-        return GeneratedCases(self.root, self.declaration)
+        """A copy without the specs already read: for threads, and processes that get many copies and need few specs."""
+        copy = GeneratedCases(self.root, self.declaration)
+        vars(copy)["library"] = Library(self.root, vocabularies())
+        return copy
 
     def __getstate__(self) -> dict[str, object]:
         # includes the specs that are already read: reading them again costs a worker a quarter of a second

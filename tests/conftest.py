@@ -4,12 +4,10 @@ import gc
 import os
 import sys
 from collections.abc import Generator
+from typing import Any
 
 import pytest
-from fakes.here import library
 from hypothesis import settings
-
-from opconform.generators import source
 
 pytest_plugins = ["pytester"]
 
@@ -25,15 +23,19 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 
-# Or each command that a test runs in this process would read the spec files anew.
-source.Library = library  # type: ignore[assignment,misc]
-
-
 @pytest.hookimpl(optionalhook=True, wrapper=True)
 def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     """Have `-n auto` start three workers for two cores: many tests wait for a process, and others can run meanwhile."""
     cores = yield
     return cores if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS") else cores + (cores + 1) // 2
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each worker a run of neighbours, which share what they read and plan, and others what it has left."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log) if config.getoption("dist") == "load" else None
 
 
 def pytest_collection_finish() -> None:

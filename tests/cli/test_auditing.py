@@ -9,10 +9,10 @@ from shutil import copytree
 
 import pytest
 from click.testing import CliRunner, Result
-from fakes.here import shipped
 from fakes.specs import specs_of, specs_of_means
 
 from opconform.cli import auditing, main
+from opconform.generators.source import shipped
 from opconform.runners.backends.library_reading import OPERATIONS, read_library
 from opconform.runners.backends.onednn_library import is_installed
 from opconform.specs.audit import LibraryReading, findings

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from fakes.here import shipped
 from fakes.sampled import slow
 
 from opconform.cases.batch import (
@@ -22,7 +21,7 @@ from opconform.cases.ids import Selection
 from opconform.cli import killing, main
 from opconform.cli.bounds import blindness, tightness
 from opconform.generators.selection import selected
-from opconform.generators.source import GeneratedCases
+from opconform.generators.source import GeneratedCases, shipped
 from opconform.reports.matrix import VersionMatrix
 
 

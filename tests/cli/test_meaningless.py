@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fakes.here import shipped
 
 from opconform.cases.batch import Batch
 from opconform.cases.elements import Array
@@ -25,7 +24,7 @@ from opconform.cli.meaningless import (
     read_admitted,
     run_meaningless,
 )
-from opconform.generators.source import GeneratedCases
+from opconform.generators.source import GeneratedCases, shipped
 from opconform.reports.reasons import read_reasons
 from opconform.runners.judging.answers import Answers
 from opconform.runners.judging.judge import judge

@@ -83,7 +83,7 @@ def build(folder: Path) -> None:
         subprocess.Popen(["g++", *CHECKED, *SANITIZED, f"-I{EXAMPLE}", "-c", source, "-o", folder / f"{source.stem}.o"])
         for source in sources
     ]
-    assert not [process for process in compiling if process.wait()]
+    assert {process.wait() for process in compiling} == {0}
     for backend in backends:
         objects = [folder / "read_corpus.o", folder / f"{backend.stem}.o"]
         subprocess.run(["g++", *SANITIZED, *objects, "-o", folder / backend.stem], check=True)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import sys
-import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
 
 from opconform.cases.runner import Runner
-from opconform.generators.families import vocabularies
 from opconform.runners.execution import execute, running
 from opconform.runners.execution.execute import Assignment
 from opconform.runners.execution.host import (
@@ -28,8 +24,6 @@ from opconform.runners.execution.host import (
 )
 from opconform.runners.pool import Found, Limits, Stray, Task, WorkerStartError
 from opconform.runners.registry import BackendSpec, open_runner
-from opconform.specs.loader import Library
-from opconform.specs.model import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -83,19 +77,6 @@ class HostsHere:
 def pool_here(assignment: Assignment, *, jobs: int, limits: Limits) -> PoolHere:
     """Take the place of `running.pool_for`."""
     return PoolHere(assignment)
-
-
-@functools.cache
-def shipped(*, planning: bool = False) -> Library:
-    """Return the spec files of the package; each is read once. Threads that plan have others: these may be pickled."""
-    return Library(None, vocabularies())
-
-
-def library(root: Path | None, vocabulary: Mapping[str, Vocabulary]) -> Library:
-    """Take the place of `source.Library`."""
-    if root is not None:
-        return Library(root, vocabulary)
-    return shipped(planning=True) if threading.current_thread() is not threading.main_thread() else shipped()
 
 
 @contextmanager

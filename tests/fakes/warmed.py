@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from fakes.here import library, shipped
-
 import opconform.cli.session  # noqa: F401 - takes long to import
 from opconform.cases.ids import Selection
-from opconform.generators import source
 from opconform.generators.selection import selected
-from opconform.generators.source import GeneratedCases
+from opconform.generators.source import GeneratedCases, shipped
 
-source.Library = library  # type: ignore[assignment, misc]
 WARM = [shipped().spec(operator) for operator in shipped().operators()]
 """The spec files, which the processes that are forked have read."""
 PLANNED = sum(1 for _ in selected(GeneratedCases(), Selection(("onnx/ReduceMean-13",))))

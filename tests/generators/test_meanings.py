@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from fakes.here import shipped
 
 from opconform.generators.meanings import CasesOfEveryKind, is_static, one_of_each_program
+from opconform.generators.source import shipped
 
 
 def source() -> CasesOfEveryKind:

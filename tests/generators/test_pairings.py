@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from fakes.here import shipped
 
 from opconform.cases.ids import CaseId, parse_id, part_size
 from opconform.generators.edges import edges
 from opconform.generators.pairings import BEYOND, pairings
 from opconform.generators.plan import grid
-from opconform.generators.source import GeneratedCases
+from opconform.generators.source import GeneratedCases, shipped
 from opconform.specs.model import VersionSpec
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
-from fakes.here import shipped
 
 from opconform.cases.elements import element_type
 from opconform.cases.errors import CaseIdError
@@ -17,7 +16,7 @@ from opconform.cli import main
 from opconform.generators.edges import edges
 from opconform.generators.parameters import kindest_opset
 from opconform.generators.plan import grid
-from opconform.generators.source import GeneratedCases
+from opconform.generators.source import GeneratedCases, shipped
 from opconform.generators.variations import ARITIES, variations
 
 TWICE = "onnx/Add-14/float32/2*3x2/B-from=A/ramp"

@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
-from fakes.here import shipped
 
 from opconform.cases.errors import OpconformError
 from opconform.cases.ids import parse_id
 from opconform.generators.selection import suite_cases
+from opconform.generators.source import shipped
 from opconform.reports.matrix import NO_CASE, Fate, Matrix, VersionMatrix, matrix_html, read_record
 from opconform.reports.reasons import Reasons, read_reasons
 

@@ -255,8 +255,7 @@ RAISED = (
 )
 
 
-@pytest.mark.parametrize("phase", ["preparing", slow("running")])
-@pytest.mark.parametrize("first", [slow(False), True])
+@pytest.mark.parametrize(("first", "phase"), [(True, "preparing"), slow(False, "running")])
 @pytest.mark.parametrize(
     "raised", [one if one in ("NotInstalled", "odd-reason", "GeneratorExit") else slow(one) for one in RAISED]
 )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from fakes.here import shipped
 
+from opconform.generators.source import shipped
 from opconform.runners.backends.library_reading import read_library
 from opconform.specs.audit import LibraryReading, LibrarySchema
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes.here import shipped
 
 from opconform.cases.elements import element_type, type_of
 from opconform.cases.program import Attribute, Input, Output, Program
@@ -21,7 +20,7 @@ from opconform.generators.mutants.shapes import broadcast_levels
 from opconform.generators.plan import Selection
 from opconform.generators.primitives.conversions import rounded_to
 from opconform.generators.selection import selected
-from opconform.generators.source import GeneratedCases
+from opconform.generators.source import GeneratedCases, shipped
 from opconform.specs.model import Spec, VersionSpec
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes.here import shipped
 
 from opconform.cases.elements import type_of
 from opconform.cases.program import Input, Program
@@ -16,7 +15,7 @@ from opconform.generators.mutants.backends import Interpreter, implementation
 from opconform.generators.mutants.effects import ALWAYS, grid, state_mutants, triggered
 from opconform.generators.mutants.implementation import Implementation, Invocation, Met
 from opconform.generators.mutants.triggers import AXES, triggers
-from opconform.generators.source import GeneratedCases
+from opconform.generators.source import GeneratedCases, shipped
 from opconform.specs.model import Spec, VersionSpec
 
 

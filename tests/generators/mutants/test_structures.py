@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes.here import shipped
 
 from opconform.cases.elements import type_of
 from opconform.cases.program import Input, Program
@@ -14,6 +13,7 @@ from opconform.generators.mutants.effects import grid
 from opconform.generators.mutants.equations import EQUATIONS, Equation
 from opconform.generators.mutants.implementation import Implementation, Invocation, Met
 from opconform.generators.mutants.structures import structures
+from opconform.generators.source import shipped
 
 
 def invocation(name: str, *arrays: np.ndarray, constant: tuple[int, ...] = (), **attributes: Any) -> Invocation:
