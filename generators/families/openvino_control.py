@@ -154,7 +154,6 @@ class _Rules:
             made.append(first.concat(others, _axis(c, told["axis"], first.rank)))
         return tuple(made)
 
-
     def untouched(self, c: Call) -> tuple[Value, ...]:
         """The outputs without iterations: what back edges carry, and empty tensors along an axis."""
         shapes = self.turn(c, {**self.held, **{n: one[0] for n, one in self.pieces.items()}, **self.numbered(0)})
