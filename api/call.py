@@ -15,7 +15,6 @@ from ..cases.elements import Array, element_types, numbered, type_of
 from ..cases.errors import OpconformError, did_you_mean
 from ..cases.program import (
     Attribute,
-    Body,
     Input,
     Output,
     Program,
@@ -31,6 +30,7 @@ from ..generators.source import GeneratedCases
 from ..specs.loader import Library
 from ..specs.model import AttributeSignature, Spec, VersionSpec, expand, held, holder
 from ..specs.model import Port as Signed
+from ..specs.native_bodies import results_of
 from .values import attribute_value, described, fits, prepared, tensors_of
 
 _LETTER = re.compile(r"[A-Za-z_]\w*")
@@ -380,7 +380,7 @@ class _Reader:
     ) -> Iterator[tuple[str, str | None]]:
         before = self._signature.outputs[:-1]
         many = requested if isinstance(requested, int) else len(list(requested)) if requested is not None else None
-        made = next((a.value.outputs for a in attributes if isinstance(a.value, Body)), ())
+        made = results_of(attributes)
         if many is None:
             many = len(answered) or len(made) or last.minimum
         for port in before:

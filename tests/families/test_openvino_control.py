@@ -1,12 +1,15 @@
 """If, TensorIterator and Loop are the loops that their pages tell, and a loop with a mistake is not."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
 from opconform.cases.batch import Batch
+from opconform.cases.corpus.descriptor import program_from, program_json
 from opconform.cases.elements import comparable
 from opconform.cases.program import Body, Input, Node, OperatorVersion
 from opconform.generators.plan import Selection, planned
@@ -136,8 +139,9 @@ def chosen(case: Batch, mistake: str) -> list[np.ndarray]:
     return list(BODIES[body.name](*(given[int(name.removeprefix("inputs_"))] for name in names)))
 
 
+@cache
 def cases(glob: str) -> list[Batch]:
-    """The cases of types that NumPy computes with, that have one meaning."""
+    """The cases that have an admissible value."""
     made = (SOURCE.case(text) for text in planned(SOURCE.library, Selection((glob,))))
     return [case for case in made if any(option.kind == "values" for option in case.expectation.options)]
 
@@ -180,6 +184,20 @@ def test_a_loop_with_a_mistake_is_found(mistake: str) -> None:
 def test_an_if_that_takes_the_other_body_is_found() -> None:
     several = [case for case in cases("openvino/If-8/float32,*") if "special" not in case.ids[0]]
     assert sum(not admits(case, chosen(case, "other")) for case in several) > len(several) / 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "openvino/If-8/float32,bool/2*3/cond=scalar:true;else_body=first;outputs=1;then_body=within/ramp/nested",
+        "openvino/TensorIterator-1/float32/6x3/body=same;outputs=1;port_map=pairs-backward/ramp/pairs-backward",
+    ],
+)
+def test_a_program_with_bodies_is_read_from_its_json_unchanged(text: str) -> None:
+    program = SOURCE.case(text).program
+    held = {name: given.array() for name, given in zip(("constant_0",), program.given, strict=False) if given.constant}
+    read = program_from(json.loads(json.dumps(program_json(program))), lambda name, _type, _shape: held[name])
+    assert read == program
 
 
 def test_an_operation_in_a_body_has_the_version_that_its_set_names() -> None:
