@@ -121,18 +121,18 @@ def istft(
     missing = count - window.shape[0]
     c.require("window-fits", missing >= 0)
     weights = window.pad([(missing // 2, missing - missing // 2)])
-    halves = data.reshape(math.prod(data.shape[:-3]), bins, frames, 2).transpose(0, 2, 1, 3)
-    c.open("not-symmetric", ~halves.take([0, *([count // 2] if count % 2 == 0 else [])], 2)[..., 1].equal(0.0))
-    x = formula(_mirrored(halves, 2, count, ()), axis=2, inverse=1).take(0, -1)
-    if c.attr("normalized"):
-        x = x * c.constant(count, data.type).sqrt()
-    squares = c.open("overlap") == "squares"
     start = count // 2 if c.attr("center") else 0
     length = (frames - 1) * by + (0 if c.attr("center") else count)
     if signal_length is not None:
         c.require("scalars", signal_length.size == 1)
         length = int(c.known(signal_length).reshape(()))
         c.require("length-range", length >= 0)
+    halves = data.reshape(math.prod(data.shape[:-3]), bins, frames, 2).transpose(0, 2, 1, 3)
+    c.open("not-symmetric", ~halves.take([0, *([count // 2] if count % 2 == 0 else [])], 2)[..., 1].equal(0.0))
+    x = formula(_mirrored(halves, 2, count, ()), axis=2, inverse=1).take(0, -1)
+    if c.attr("normalized"):
+        x = x * c.constant(count, data.type).sqrt()
+    squares = c.open("overlap") == "squares"
     places = _overlaps(np.arange(start, start + length), frames, count, by)
     own = (weights * weights if squares else weights).broadcast(frames, count).reshape(1, frames * count)
     added = (x * weights if squares else x).reshape(x.shape[0], frames * count)
