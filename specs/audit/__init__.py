@@ -269,7 +269,7 @@ class _Counts:
         return None
 
     def _takes_more(self, n: int) -> bool:
-        """Whether the library also takes a larger number that the signature allows: optional ports may come together."""
+        """Whether the library takes a larger number, too, that the signature allows: ports may come together."""
         most = self.allowed[1]
         return any(n < k and (most is None or k <= most) for k in self.taken)
 
