@@ -14,6 +14,8 @@ from ..arithmetic.binding import Formula
 from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
 from . import Shaping
+from .activation import sigmoid
+from .normalization import along
 from .openvino import AUTO_PAD
 from .random import TELLING, classes_drawn
 from .sampling import Deformation, deformed, weighed
@@ -425,3 +427,31 @@ def _cells(drawing: Drawing, *, ordered: bool) -> Array:
     order = np.argsort(drawing.draw.bits(area), axis=1, kind="stable")[:, :count]
     flat = np.sort(order, axis=1) if ordered else order
     return np.stack([flat // columns, flat % columns], 2).reshape(len(flat), -1)
+
+
+def region_yolo(c: Call, data: Value) -> Value:
+    """Regions with their first two coordinates, confidence and classes between 0 and 1.
+
+    data: [N, C, H, W], whose channels are regions of coordinates, a confidence, and classes; result: its shape, or with
+    do_softmax the dimensions from axis to end_axis as one. Source: OpenVINO RegionYolo-1.
+    """
+    c.require("rank", data.rank == 4)
+    coords, classes, soft = int(c.attr("coords")), int(c.attr("classes")), bool(c.attr("do_softmax"))
+    regions = int(c.attr("num")) if soft else len(c.ints("mask") or ())
+    first, last = int(c.attr("axis")), int(c.attr("end_axis"))
+    c.require("axis-range", all(-4 <= axis < 4 for axis in (first, last)) and first % 4 <= last % 4)
+    first, last = first % 4, last % 4
+    n, channels, h, w = data.shape
+    c.require("channels", channels == regions * (coords + 1 + classes))
+    parts = data.reshape(n, regions, coords + 1 + classes, h, w)
+    place, sizes, sure = parts[:, :, :2], parts[:, :, 2:coords], parts[:, :, coords : coords + 1]
+    kinds = parts[:, :, coords + 1 :]
+    if soft:
+        kinds = along(c, kinds, 2)
+    elif c.open("classes") == "logistic":
+        kinds = sigmoid(c, kinds)
+    y = sigmoid(c, place).concat([sizes, sigmoid(c, sure), kinds], 2)
+    if not soft:
+        return y.reshape(*data.shape)
+    flat = math.prod(data.shape[first : last + 1])
+    return y.reshape(*data.shape[:first], flat, *data.shape[last + 1 :])

@@ -261,11 +261,17 @@ class _Counts:
             if n in self.taken and n < least:
                 return min(n, len(self.ports) - 1)
             by_attribute = most is None and n > least and not exact  # the number of a variadic port may follow from one
-            if is_allowed and n not in self.taken and not by_attribute:
+            together = not exact and any(least <= k < n for k in self.taken) and self._takes_more(n)
+            if is_allowed and n not in self.taken and not by_attribute and not together:
                 return n if n == least else min(n, len(self.ports)) - 1
             if n in self.taken and not is_allowed and exact:
                 return len(self.ports)
         return None
+
+    def _takes_more(self, n: int) -> bool:
+        """Whether the library takes a larger number, too, that the signature allows: ports may come together."""
+        most = self.allowed[1]
+        return any(n < k and (most is None or k <= most) for k in self.taken)
 
     def span(self) -> str:
         """Return the numbers that a library accepts, in words."""

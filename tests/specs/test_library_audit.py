@@ -171,6 +171,17 @@ def test_what_a_lax_library_takes_beyond_a_spec_is_said_and_no_difference(tmp_pa
     assert found.findings.beyond == ("openvino/Pool-1: Lib 1.2 takes T = string too",)
 
 
+def test_inputs_that_come_together_are_no_difference_to_a_lax_library(tmp_path) -> None:
+    told = {
+        version: Schema(ATTRIBUTES, frozenset([1, 3]), frozenset([1]), 8, pool.types)
+        for version, pool in ((1, POOL_1), (8, POOL_8))
+    }
+    together = POOL.replace("axes: optional I", "axes: optional I, z: optional I")
+    assert messages(audited(tmp_path, together, told)) == []
+    assert messages(audited(tmp_path, together, told, exact=True)) != []
+    assert any("input 2" in message for message in messages(audited(tmp_path, POOL, told)))
+
+
 def test_what_an_exact_library_takes_beyond_a_spec_is_a_difference(tmp_path) -> None:
     told = Schema(ATTRIBUTES, frozenset([1, 2, 3]), frozenset([1]), 8, {**POOL_1.types, "T": HALF_SINGLE | {"string"}})
     found = audited(tmp_path, told={1: told}, exact=True)
