@@ -23,9 +23,12 @@ _ROUNDED = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"
 def interpolate(c: Call, data: Value, *_: Value | None) -> Value:
     """The image, padded with zeros and sampled at the coordinates of the output's elements.
 
-    data: any rank; version 4 has two vectors of sizes and of scales, version 11 one of either; axes: a vector that
-    names an axis for each of their elements. Source: OpenVINO Interpolate-4, with its code, and Interpolate-11.
+    data: any rank; version 1 has a vector of sizes, version 4 two of sizes and of scales, version 11 one of either;
+    axes: a vector that names an axis for each of their elements. Source: OpenVINO Interpolate-1, Interpolate-4, with
+    its code, and Interpolate-11.
     """
+    if "early-shape" in c.clauses:
+        return _early(c, data)
     mode, places = c.attr("mode"), c.attr("coordinate_transformation_mode")
     pillow = mode in _PILLOW and "pillow-bilinear" in c.clauses
     c.require("mode-known", mode in ("nearest", "linear", "linear_onnx", "cubic") or pillow)
@@ -47,6 +50,35 @@ def interpolate(c: Call, data: Value, *_: Value | None) -> Value:
     if x.kind == "real":
         return reduce(lambda a, b: a.either(b), found)
     return _whole(c, found[0], x.type)
+
+
+def _early(c: Call, x: Value) -> Value:
+    """The image resized, by version 1, whose page has no formula: where it names no usual one, any number will do."""
+    mode, chosen, sizes = c.attr("mode"), c.ints("axes") or (), c.ints("target_spatial_shape") or ()
+    c.require("early-mode", mode in ("nearest", "linear", "cubic", "area"))
+    c.require("early-lengths", len(chosen) == len(sizes))
+    c.require("early-axes-range", all(0 <= place < x.rank for place in chosen))
+    if any((*(c.ints("pads_begin") or ()), *(c.ints("pads_end") or ()))):
+        c.open("early-pads")
+    places = "align_corners" if c.attr("align_corners") else c.open("early-places")
+    axes = []
+    for place, size in zip(chosen, sizes, strict=True):
+        extent = x.shape[place]
+        if size and not extent:
+            c.open("nothing")
+        axes.append(Axis(place, extent, size, Fraction(size), Fraction(size, max(extent, 1)) or Fraction(1)))
+    axes = [axis for axis in axes if not axis.stays(places)]
+    if mode in ("cubic", "area") or c.attr("antialias"):
+        c.open("early-formula")
+    if mode != "linear":
+        way = c.open("early-rounding") if axes else "floor"
+        return c.one_of(*nearest(c, x, axes, places, way))
+    found = interpolated(c, x, axes, Curve(), places)
+    return found if x.type in ("float32", "float64") else found.either(_narrowed(c, x, axes, places))
+
+
+def _narrowed(c: Call, x: Value, axes: Sequence[Axis], places: str) -> Value:
+    return interpolated(c, x.cast("float32"), axes, Curve(), places).store(x.type)
 
 
 def _whole(c: Call, y: Value, type_: str) -> Value:
