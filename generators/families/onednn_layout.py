@@ -124,10 +124,28 @@ def dynamic_quantize(c: Call, src: Value, scales: Value, zps: Value | None = Non
 def dynamic_dequantize(c: Call, src: Value, scales: Value, zps: Value | None = None) -> Value:
     """(src - zp) * scale, in the type of scales, which are inputs like zps.
 
-    src: whole numbers of 8 or 4 bits; scales, zps: [1], or [extent of axis]. Source: oneDNN Graph DynamicDequantize.
+    src: whole numbers of 8 or 4 bits; scales, zps: [1], or [extent of axis], or, for groups, the extents of src over
+    those of group_shape. Source: oneDNN Graph DynamicDequantize.
     """
+    if c.attr("qtype") == "per_group":
+        return _by_groups(c, src, scales, zps)
     factors, zeros = _fed(c, src, scales, zps)
     return ((src.cast("float32") - zeros) * factors).cast(scales.type)
+
+
+def _by_groups(c: Call, src: Value, scales: Value, zps: Value | None) -> Value:
+    """(src - zp) * scale, with a scale and a zero point for each block of the shape group_shape."""
+    c.open("per-group")
+    shape = c.ints("group_shape") or ()
+    c.require("group-shape", len(shape) == src.rank)
+    c.require("group-shape", all(n > 0 and extent % n == 0 for n, extent in zip(shape, src.shape, strict=True)))
+    blocks = tuple(extent // n for n, extent in zip(shape, src.shape, strict=True))
+    c.require("scales-length", all(one.shape == blocks for one in (scales, zps) if one is not None))
+    whole = src.cast("float32").reshape(*(part for pair in zip(blocks, shape, strict=True) for part in pair))
+    spread = [part for extent in blocks for part in (extent, 1)]
+    if zps is not None:
+        whole = whole - zps.cast("float32").reshape(*spread)
+    return (whole * scales.cast("float32").reshape(*spread)).cast(scales.type).reshape(*src.shape)
 
 
 def _fed(c: Call, src: Value, scales: Value, zps: Value | None) -> tuple[Value, Value]:

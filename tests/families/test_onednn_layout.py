@@ -68,6 +68,18 @@ def test_one_scale_is_for_a_whole_tensor_and_eight_bit_floats_have_no_zero_point
     assert readings("onednn/Quantize", given, {"dst": "float8e5m2"}, scales=(1.0,), zps=(0,)) == "float8-zps"
 
 
+def test_a_group_of_places_shares_a_scale_and_a_zero_point() -> None:
+    src, scales = DRAW.integers(-8, 8, (4, 6)).astype(np.int8), F([[0.5, 2], [1, 4]])
+    zps = DRAW.integers(-3, 3, (2, 2)).astype(np.int32)
+    given = {"src": src, "scales": scales, "zps": zps}
+    found = readings("onednn/DynamicDequantize", given, DST, qtype="per_group", group_shape=(2, 3))
+    (y,) = (one.values[0] for one in found if one.values)
+    spread = [np.repeat(np.repeat(one, 2, 0), 3, 1) for one in (scales, zps)]
+    np.testing.assert_array_equal(y, (src - spread[1]) * spread[0])
+    uneven = readings("onednn/DynamicDequantize", given, DST, qtype="per_group", group_shape=(3, 3))
+    assert uneven == "group-shape"
+
+
 @pytest.mark.parametrize("data", ["NXC", "NCX"])
 @pytest.mark.parametrize(("exclude", "rounding"), [(True, "floor"), (True, "ceil"), (False, "floor")])
 def test_average_pooling_is_onnx_s_in_the_layout_it_is_told(exclude: bool, data: str, rounding: str) -> None:
