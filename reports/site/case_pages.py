@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import itertools
 import json
 import math
@@ -10,7 +11,7 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import numpy as np
 
@@ -28,7 +29,9 @@ from ...cases.elements import (
 from ...cases.errors import OpconformError
 from ...cases.program import Input, count
 from ...cases.results import Outcome, Result
+from ...cases.runner import BackendKind
 from ...generators.certificate import certificate
+from ...generators.meanings import Meanings
 from ...generators.source import GeneratedCases
 from ...runners.judging.answers import admitted, ulp_exponent, within
 from ...runners.judging.kept import tensor_from_json
@@ -330,7 +333,7 @@ class Asked:
     """What to make of a case: its id, the digests in its results, the kept answers, and whether script and derivation.
 
     A script takes as much space as everything else, and deriving bounds as much time: `failed` cases get the former,
-    wrong answers (`derived`) the latter.
+    wrong answers (`derived`) the latter. `kinds` are those of the backends that have results.
     """
 
     name: str
@@ -338,6 +341,7 @@ class Asked:
     answers: Mapping[int, list[Any]]
     derived: bool = True
     failed: bool = True
+    kinds: tuple[BackendKind, ...] = ("run",)
 
 
 @dataclass(frozen=True)
@@ -362,8 +366,31 @@ def _make(source: GeneratedCases, asked: Asked, case: Batch | None, why: str | N
     answers = {column: _answer(outputs, same) for column, outputs in asked.answers.items()}
     if same is None:
         return Made({}, None, why, answers)
-    script = script_of(same) if asked.failed else None
-    return Made(case_told(source, same, derived=asked.derived), script, None, answers)
+    runs = not {"run", "convert"}.isdisjoint(asked.kinds)
+    script = script_of(same) if asked.failed and runs else None
+    fields = case_told(source, same, derived=asked.derived)
+    fields |= {"tools": [{"kind": kind, "lines": tool_lines(source, kind, asked.name)} for kind in asked.kinds]}
+    return Made({**fields, "runs": runs}, script, None, answers)
+
+
+def tool_lines(source: GeneratedCases, kind: BackendKind, name: str) -> list[str]:
+    """Return what an inferencer or a checker has to say of a case, one admissible answer a line; none for others."""
+    if kind not in ("infer", "check"):
+        return []
+    case = Meanings(source, kind).case(name)
+    options = case.expectation.options
+    if kind == "check":
+        valid = "valid: a checker has to accept it"
+        static = "invalid, as the program alone shows: a checker has to refuse it"
+        return [static if not options else valid if len(options) == 1 else "a checker may accept or refuse it"]
+    texts = [
+        ", ".join(f"{o.name}: {b.value[0]}" for o, b in zip(case.program.answers, option.outputs, strict=True))
+        for option in options
+        if option.kind == "values"
+    ]
+    kinds = {option.kind for option in options}
+    others = [words for kind, words in (("rejected", "a refusal"), ("anything", "any answer")) if kind in kinds]
+    return [*dict.fromkeys(texts), *others]
 
 
 @dataclass(frozen=True)
@@ -393,12 +420,27 @@ class Details:
         asked = []
         for number in numbers:
             name = self.gathered.cases[number]
-            digests = frozenset((r.case_digest, r.expectation_digest) for r in results[number].values())
+            kinds = {column: self._kinds[column] for column in results[number]}
+            digests = frozenset(  # tools that run nothing have expectations of their own
+                (r.case_digest, r.expectation_digest if kinds[column] in ("run", "convert") else None)
+                for column, r in results[number].items()
+            )
             kept = {column: self.kept.answers.get((name, column)) for column in results[number]}
-            wrong = any(result.outcome in _WRONG for result in results[number].values())
-            answers = {column: o for column, o in kept.items() if isinstance(o, list)}
-            asked.append(Asked(name, digests, answers, wrong, number in self.failing))
+            wrong = any(r.outcome in _WRONG and kinds[column] == "run" for column, r in results[number].items())
+            answers = {column: o for column, o in kept.items() if isinstance(o, list) and kinds[column] == "run"}
+            every = tuple(dict.fromkeys(kinds.values()))
+            asked.append(Asked(name, digests, answers, wrong, number in self.failing, every))
         return asked
+
+    @functools.cached_property
+    def _kinds(self) -> list[BackendKind]:
+        """The kind of each column's backend."""
+        kinds: list[BackendKind] = []
+        for column in self.gathered.columns:
+            told = [record.get("backends", {}).get(column.name, {}) for record in column.run_jsons]
+            found = next((str(one["facts"]["kind"]) for one in told if "kind" in one.get("facts", {})), "run")
+            kinds.append(cast(BackendKind, found) if found in get_args(BackendKind) else "run")
+        return kinds
 
     def _details(
         self, numbers: Sequence[int], results: Mapping[int, Mapping[int, Result]], made: Sequence[Made]
@@ -425,6 +467,8 @@ class Details:
         fields["accuracy"] = self.kept.accuracies.get((name, column))
         if answer is not None:
             return {**fields, **answer}
+        if self._kinds[column] != "run":  # the message says what a tool answered
+            return fields | {"answer": None, "not_kept": None}
         why = self.kept.answers.get((name, column))
         return fields | {"answer": None, "not_kept": shown(why, 300) if isinstance(why, str) else None}
 

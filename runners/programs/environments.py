@@ -55,6 +55,7 @@ PORTABLE: Mapping[str, Portable] = MappingProxyType({
     "onnx-check": Portable("onnx", "onnx_tools"),
     "onnx-check-full": Portable("onnx", "onnx_tools"),
     "onnx-convert": Portable("onnx", "onnx_tools"),
+    "onnxruntime-infer": Portable("onnxruntime", "onnxruntime"),
 })  # fmt: skip
 """By the names of the runners; each is in the client's table too."""
 

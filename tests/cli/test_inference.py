@@ -223,3 +223,47 @@ def test_results_of_tools_are_as_the_schema_says(run) -> None:
         lines = run(backend, *selected).lines
         assert len(lines) == 4
         assert [error.message for line in lines for error in validator.iter_errors(line)] == []
+
+
+# As users of other backends work
+
+
+SQUEEZE = "onnx/Squeeze-1/float32/1x2x1x1x3x1x2x1/axes=7,3/ramp/rank-8"
+
+
+@pytest.mark.parametrize(
+    ("backend", "case", "words"),
+    [
+        ("onnx-infer", SQUEEZE, 'WANT = [["float32[1]"]]'),
+        ("onnx-check-full", WRONG_AXIS, "onnx.checker.check_model(model, full_check=True)"),
+        ("onnx-convert", LARGE, "version_converter.convert_version"),
+    ],
+)
+def test_a_failing_case_of_a_tool_is_shrunk(backend: str, case: str, words: str) -> None:
+    with run_here():
+        done = CliRunner().invoke(main, ["minimise", case, backend, "--quiet", "--jobs", "1", "--limit", "200"])
+    assert done.exit_code == 0, done.output
+    assert words in done.output
+
+
+def test_runs_of_tools_are_compared_and_kept_in_a_history(run, tmp_path: Path) -> None:
+    chosen = ("--select", STFT, "--select", SQUEEZE)
+    before, after = run("onnx-infer", *chosen), run("onnx-infer", *chosen)
+    lines = (after.folder / "results.jsonl").read_text()
+    assert lines.count('"wrong-shape"') == 2
+    (after.folder / "results.jsonl").write_text(lines.replace('"wrong-shape"', '"wrong-dtype"', 1))
+    done = CliRunner().invoke(main, ["compare", str(before.folder), str(after.folder), "--fail-on", "change"])
+    assert (done.exit_code, "wrong-dtype" in done.output) == (1, True), done.output
+    db = str(tmp_path / "history.duckdb")
+    for one in (before, after):
+        added = CliRunner().invoke(main, ["history", "add", str(one.folder), "--db", db])
+        assert added.exit_code == 0, added.output
+    told = CliRunner().invoke(main, ["history", "case", STFT, "--db", db])
+    assert "wrong-shape" in told.output
+
+
+def test_onnxscripts_converter_keeps_the_node_of_hardmax(run) -> None:
+    pytest.importorskip("onnxscript")
+    ran = run("onnxscript-convert", "--select", LARGE, "--select", "onnx/Relu-14/float32/scalar/*")
+    assert ran.results[LARGE]["outcome"] == "wrong-value"
+    assert {r["outcome"] for case, r in ran.results.items() if case != LARGE} == {"pass"}

@@ -125,6 +125,15 @@
     }).flat();
   }
 
+  /* What inferencers and checkers have to say. */
+  function ofTools(details) {
+    const titles = { infer: "Types and shapes", check: "Validity" };
+    return (details.tools || []).filter((one) => one.lines.length).map((one) => section(titles[one.kind],
+      h("pre", { tabindex: "0" }, one.lines.join("\n")),
+      one.kind === "infer" ? h("p", { class: "soft" }, "N?: may be unknown or N. N|M: either. *: computed, so only "
+        + "unknown is right.") : null));
+  }
+
   function optionTitle(option) {
     const labels = Object.entries(option.labels).map(([silence, answer]) => `${silence}: ${answer}`).join(", ");
     const kind = { rejected: "a refusal", anything: "any answer", values: "" }[option.kind];
@@ -186,8 +195,9 @@
       section("What it tests", clauses(details, cases, number)),
       full ? section("Operation", h("pre", { tabindex: "0" }, details.operation.join("\n"))) : null,
       full ? section("Inputs", inputs(details)) : null,
-      full ? section("Admitted", expected(details, cases)) : null,
-      full || details && details.certificate ? section("Derivation", proof(details)) : null,
+      full ? ofTools(details) : null,
+      full && details.runs !== false ? section("Admitted", expected(details, cases)) : null,
+      details && details.runs === false ? null : full || details && details.certificate ? section("Derivation", proof(details)) : null,
     ];
     const content = body.flat(3).filter(Boolean);
     if (full) { content.splice(navigation ? 1 : 0, 0, notation(root)); }

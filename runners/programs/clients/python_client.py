@@ -272,6 +272,96 @@ class OnnxRuntime:
         return Unsupported(str(error), "type" if any(of_version) else "operator-version")
 
 
+class OnnxRuntimeInfer(OnnxRuntime):
+    """What onnxruntime infers when it loads a model without the types of its outputs."""
+
+    kind = "infer"
+
+    def __init__(self) -> None:
+        super().__init__("ORT_DISABLE_ALL")
+
+    def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
+        """Load the model."""
+        model = untyped(base64.b64decode(question["model"]))
+        answer = [self._text(model, port) for port in self._outputs(model)]
+        return lambda _values: answer
+
+    def _outputs(self, model: bytes) -> Sequence[Any]:
+        session = self.library.InferenceSession(model, self._options, providers=[self._provider], enable_fallback=0)
+        ports: Sequence[Any] = session.get_outputs()
+        return ports
+
+    def _text(self, model: bytes, port: Any) -> str:
+        numbers = {"float": "float32", "double": "float64"}
+        words = re.sub(r"tensor\((\w+)\)", lambda match: numbers.get(match[1], match[1]), port.type)
+        if "(" in words:
+            return words.replace(" ", "").replace("sparse_", "sparse:")
+        if not port.shape and not self._is_scalar(model, port.name):
+            return words
+        return f"{words}[{','.join('?' if dim is None else str(dim) for dim in port.shape)}]"
+
+    def _is_scalar(self, model: bytes, name: str) -> bool:
+        """Return whether an output has no dimensions, not an unknown rank: the shape of an added Shape shows it."""
+        asked = "opconform_rank"
+        node = _field(1, _field(1, name) + _field(2, asked) + _field(4, "Shape"))
+        try:  # messages of protobuf merge where they are joined
+            ports = self._outputs(model + _field(7, node + _field(12, _field(1, asked))))
+        except Exception:  # Shape is missing for this type or in this opset
+            return False
+        return any(port.name == asked and port.shape == [0] for port in ports)
+
+
+def untyped(model: bytes) -> bytes:
+    """Return the bytes of an ONNX model without what it says of the types of its outputs."""
+    return _mapped(model, {7: lambda graph: _mapped(graph, {12: lambda port: _mapped(port, {2: lambda _: b""})})})
+
+
+def _mapped(message: bytes, changes: Mapping[int, Callable[[bytes], bytes]]) -> bytes:
+    """Return a message of protobuf with some of its fields changed; a field that becomes empty is left out."""
+    made, at = bytearray(), 0
+    while at < len(message):
+        start = at
+        key, at = _number(message, at)
+        number, wire = key >> 3, key & 7
+        if wire == 0:
+            _, at = _number(message, at)
+        elif wire == 2:
+            size, at = _number(message, at)
+            at += size
+            if number in changes:
+                held = changes[number](message[at - size : at])
+                made += _field(number, held) if held else b""
+                continue
+        else:
+            at += 8 if wire == 1 else 4
+        made += message[start:at]
+    return bytes(made)
+
+
+def _number(message: bytes, at: int) -> tuple[int, int]:
+    """Return the number that starts somewhere in a message, and where it ends."""
+    found = shift = 0
+    while True:
+        byte = message[at]
+        found, shift, at = found | (byte & 127) << shift, shift + 7, at + 1
+        if byte < 128:
+            return found, at
+
+
+def _field(number: int, content: bytes | str) -> bytes:
+    """Return a field of protobuf that holds bytes, text or a message."""
+    held = content.encode() if isinstance(content, str) else content
+    return _written(number << 3 | 2) + _written(len(held)) + held
+
+
+def _written(number: int) -> bytes:
+    made = bytearray()
+    while number > 127:
+        made.append(number & 127 | 128)
+        number >>= 7
+    return bytes((*made, number))
+
+
 def _read(value: Any) -> Any:
     """Return the array of an onnxruntime value, by copying bytes: it exposes no array for types that NumPy lacks."""
     name = str(value.data_type())[len("tensor(") : -1]
@@ -619,6 +709,7 @@ LIBRARIES: Mapping[str, Callable[[], Library]] = {
     "onnx-check-full": lambda: OnnxTool("check", full_check=True),
     "onnx-convert": lambda: OnnxTool("convert"),
     "onnxruntime": OnnxRuntime,
+    "onnxruntime-infer": OnnxRuntimeInfer,
     "onnxruntime-noopt": lambda: OnnxRuntime("ORT_DISABLE_ALL"),
     "onnx-reference": OnnxReference,
     "openvino-onnx": OpenVinoOnnx,

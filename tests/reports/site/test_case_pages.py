@@ -11,11 +11,14 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from fakes.folders import write_folder
+from fakes.here import run_here
 from fakes.results import result
 from fakes.site_results import HOSTILE, IDS, LARGE, MESSAGE, RIGHT, SUM, WHOLE, write_site_results
 
 from opconform.cases.results import Outcome
+from opconform.cli import main
 from opconform.generators.source import GeneratedCases
 from opconform.reports.runs import put_together
 from opconform.reports.script import short_reproduction
@@ -177,3 +180,23 @@ def test_what_backends_said_of_failures_is_there_to_be_searched(tmp_path: Path) 
     place = gathered.column(RIGHT).places[0]
     assert place is not None
     assert place.outcome is Outcome.PASS
+
+
+STFT = "onnx/STFT-17/float64,int32/1x8x1,5/frame_length-from=constant;frame_step=1;window-from=constant/uniform"
+WRONG_AXIS = "onnx/Concat-1/float32/2*4x4x4/axis=3/ramp/axis-large"
+
+
+def test_a_case_of_tools_is_told_with_what_they_have_to_say(tmp_path: Path) -> None:
+    chosen = ["--select", STFT, "--select", WRONG_AXIS, "--quiet", "--jobs", "1", "--out", str(tmp_path / "out")]
+    with run_here():
+        CliRunner().invoke(main, ["run", "onnx-infer", "onnx-check-full", *chosen])
+    write_site(put_together([tmp_path / "out"]), tmp_path / "site")
+    told = details_of(tmp_path / "site")
+    assert {case: one["why"] for case, one in told.items()} == {STFT: None, WRONG_AXIS: None}
+    lines = {case: {part["kind"]: part["lines"] for part in one["tools"]} for case, one in told.items()}
+    assert lines[STFT] == {"infer": ["output: float64[1,4,3,2]"], "check": ["valid: a checker has to accept it"]}
+    assert lines[WRONG_AXIS]["check"] == ["invalid, as the program alone shows: a checker has to refuse it"]
+    assert lines[WRONG_AXIS]["infer"] == ["a refusal", "any answer"]
+    for one in told.values():
+        assert one["runs"] is False
+        assert all(result.get("answer") is None for result in one["results"])
