@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from fakes.folders import write_folder
-from fakes.results import result
+from fakes.results import result, write_folder
 from fakes.site_results import HOSTILE, IDS, LARGE, MESSAGE, RIGHT, SUM, WHOLE, write_site_results
 
 from opconform.cases.results import Outcome
