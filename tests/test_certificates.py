@@ -42,7 +42,7 @@ RUNS = {
     "what is flushed": ("@Flushes", "--keep-outputs", "all", "--select", "onnx/Mean-13/float32/2*"),
     "double precision": ("@DoubleAsFloat", "--keep-outputs", "all", "--select", "onnx/ReduceMean-11/float64/2*x*"),
     "inputs overwritten": (
-        "python:fakes.meddling_backends:OverwritesInputs",
+        "python:fakes.fragile_backends:OverwritesInputs",
         "--select",
         "onnx/Mean-13/float32/*/uniform",
     ),

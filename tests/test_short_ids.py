@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from fakes.folders import write_folder
-from fakes.results import result
+from fakes.results import result, write_folder
 
 from opconform.cases import short
 from opconform.cases.errors import CaseIdError

@@ -13,11 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes.adversary import reached
-from fakes.expected import of_vectors
-from fakes.formats import DTYPES, FORMATS, PATTERNS, Number, numbers, tensor, value
-from fakes.judging import judge_answer
-from fakes.machines import ADVERSE, DIVISIONS, MACHINES, RUNNING, WIDER, Machine, Tree, drawn
+from fakes.exact import DTYPES, FORMATS, PATTERNS, Number, numbers, tensor, value
+from fakes.judging import judge_answer, of_vectors
+from fakes.machines import ADVERSE, DIVISIONS, MACHINES, RUNNING, WIDER, Machine, Tree, drawn, reached
 from fakes.sampled import slow
 from hypothesis import given, settings
 from hypothesis import strategies as st

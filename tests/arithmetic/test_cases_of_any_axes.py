@@ -8,10 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from fakes.exact_means import means_over
-from fakes.formats import FORMATS, tensor
+from fakes.exact import FORMATS, kept, means_over, reduced, reduction_groups, tensor
 from fakes.judging import judge_answer
-from fakes.shapes import kept, reduced, reduction_groups
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,6 +1,6 @@
 """References hold the exact mean of any bits in any shape, and admit what rounds it as a right implementation may.
 
-The oracle is whole numbers: fakes/formats.py and fakes/shapes.py, which use nothing of the package.
+The oracle is whole numbers: fakes/exact.py, which uses nothing of the package.
 """
 
 from __future__ import annotations
@@ -12,11 +12,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes.exact_means import Mean, means_of, means_over
-from fakes.expected import over_axes, together
-from fakes.formats import DOUBLE, DTYPES, FORMATS, PATTERNS, Number, in_units, tensor, value
-from fakes.judging import judge_answer
-from fakes.shapes import Shape, broadcast, kept, reduced
+from fakes.exact import (
+    DOUBLE,
+    DTYPES,
+    FORMATS,
+    PATTERNS,
+    Mean,
+    Number,
+    Shape,
+    broadcast,
+    in_units,
+    kept,
+    means_of,
+    means_over,
+    reduced,
+    tensor,
+    value,
+)
+from fakes.judging import judge_answer, over_axes, together
 from hypothesis import given
 from hypothesis import strategies as st
 

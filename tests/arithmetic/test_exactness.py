@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fakes.expected import over_axes
-from fakes.formats import DTYPES, FORMATS
-from fakes.judging import judge_answer
+from fakes.exact import DTYPES, FORMATS
+from fakes.judging import judge_answer, over_axes
 from hypothesis import given
 from hypothesis import strategies as st
 

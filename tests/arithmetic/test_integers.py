@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes.expected import over_axes
-from fakes.judging import judge_answer
-from fakes.shapes import kept, reduced, reduction_groups
+from fakes.exact import kept, reduced, reduction_groups
+from fakes.judging import judge_answer, over_axes
 from hypothesis import given
 from hypothesis import strategies as st
 

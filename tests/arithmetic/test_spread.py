@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes.expected import over_axes
-from fakes.formats import DTYPES
-from fakes.judging import judge_answer
+from fakes.exact import DTYPES
+from fakes.judging import judge_answer, over_axes
 
 from opconform.cases.results import Outcome
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.folders import write_folder
-from fakes.results import case, result
+from fakes.results import case, result, write_folder
 
 from opconform.reports.history.database import add
 from opconform.reports.runs import put_together

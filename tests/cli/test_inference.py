@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 from fakes.here import run_here
-from fakes.ran import Ran
+from fakes.results import Ran
 
 import opconform
 from opconform.cli import main

@@ -18,7 +18,7 @@ SPECIAL = "onnx/ReduceMean-18/float32/3x2x2/axes=1;dims=symbolic;keepdims=0/spec
 
 
 def minimise(case: str, backend: str, *more: object) -> Result:
-    words = ["minimise", case, f"python:fakes.triggered_backends:{backend}", "--quiet", "--jobs", "1", *map(str, more)]
+    words = ["minimise", case, f"python:fakes.fragile_backends:{backend}", "--quiet", "--jobs", "1", *map(str, more)]
     return CliRunner().invoke(main, words, catch_exceptions=False)
 
 
@@ -58,7 +58,7 @@ def test_a_case_that_hangs_costs_its_limit_and_no_more() -> None:
 def test_it_says_what_is_given_wanted_and_got_before_a_script_that_runs() -> None:
     done = minimise(LARGE, "RankFour")
     comments = [line for line in done.stdout.splitlines() if line.startswith("# ")]
-    assert comments[0] == "# wrong-value on python:fakes.triggered_backends:RankFour 1.0"
+    assert comments[0] == "# wrong-value on python:fakes.fragile_backends:RankFour 1.0"
     assert any("got 1.0, want 0.0 exactly" in line for line in comments)
     assert any(line.startswith("# tensor       data: float32 1x1x1x1: [0.0]") for line in comments)
     assert f"# minimised from {LARGE}" in comments

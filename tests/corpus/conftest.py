@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from fakes.corpora import exported
+from fakes.specs import exported
 
 
 @pytest.fixture(scope="session")

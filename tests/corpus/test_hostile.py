@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from fakes.corpora import some, verified
+from fakes.specs import some, verified
 
 from opconform.cases.batch import cases_of
 from opconform.cases.corpus.cases import CorpusCases

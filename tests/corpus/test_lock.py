@@ -11,8 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
-from fakes.folders import write_folder
-from fakes.results import result
+from fakes.results import result, write_folder
 
 from opconform.cases.lock import (
     CaseDigests,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.structured import STRUCTURED
+from fakes.programs import STRUCTURED
 from jsonschema import Draft202012Validator
 
 import opconform.cases

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.structured import STRUCTURED, case_of
+from fakes.programs import STRUCTURED, case_of
 from jsonschema import Draft202012Validator
 
 import opconform.cases

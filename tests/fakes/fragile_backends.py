@@ -1,4 +1,4 @@
-"""Backends that break their process, or keep something in it, at one case and show it at another."""
+"""Backends that go wrong at one case: they break their process, keep something in it, or answer otherwise."""
 
 from __future__ import annotations
 
@@ -411,3 +411,157 @@ class HasChildren(Right):
             held = "import time; held = bytearray(b'x' * (300 << 20)); time.sleep(60)"
             subprocess.run([sys.executable, "-c", held], check=False)
         return super().compute(program, arrays)
+
+
+# Backends that go wrong on a trigger, of which the smallest case that sets it off is known
+
+
+class Triggered(Right):
+    """Goes wrong where it is triggered."""
+
+    def triggered(self, program: Program, arrays: list[Array]) -> bool:
+        raise NotImplementedError
+
+    def compute(self, program: Program, arrays: list[Array | None]) -> Array:
+        answer = super().compute(program, arrays)
+        return self.wrong(answer) if self.triggered(program, [a for a in arrays if a is not None]) else answer
+
+    def wrong(self, answer: Array) -> Array:
+        return np.asarray(answer + np.ones_like(answer))
+
+
+class RankFour(Triggered):
+    """Wrong values from rank 4 on."""
+
+    def triggered(self, program: Program, arrays: list[Array]) -> bool:
+        return arrays[0].ndim >= 4
+
+
+class Beyond64(Triggered):
+    """A shape with a dimension more where an extent is more than 64."""
+
+    def triggered(self, program: Program, arrays: list[Array]) -> bool:
+        return max(arrays[0].shape, default=0) > 64
+
+    def wrong(self, answer: Array) -> Array:
+        return answer[None]
+
+
+class NoKeepdims(Triggered):
+    """An error where keepdims is 0."""
+
+    def triggered(self, program: Program, arrays: list[Array]) -> bool:
+        return any(a.name == "keepdims" and a.value == 0 for a in program.attributes)
+
+    def wrong(self, answer: Array) -> Array:
+        raise RuntimeError(f"keepdims is not written yet, for {answer.shape}")
+
+
+class ThirdInput(Triggered):
+    """Wrong values where there are three inputs."""
+
+    def triggered(self, program: Program, arrays: list[Array]) -> bool:
+        return program.operator.name == "Mean" and len(arrays) >= 3
+
+
+class DiesOfNan(Triggered):
+    """The process dies of a NaN beside an infinity."""
+
+    def triggered(self, program: Program, arrays: list[Array]) -> bool:
+        floats = arrays[0].astype(np.float64)
+        return bool(np.isnan(floats).any() and np.isinf(floats).any())
+
+    def wrong(self, answer: Array) -> Array:
+        os.abort()
+
+
+class HangsOfNegativeAxes(Triggered):
+    """Native code that does not come back, for a negative axis."""
+
+    def triggered(self, program: Program, arrays: list[Array]) -> bool:
+        return program.operator.name == "ReduceMean" and len(arrays) > 1 and bool((arrays[1] < 0).any())
+
+    def wrong(self, answer: Array) -> Array:
+        return np.asarray(ctypes.PyDLL(None).sleep(3600))
+
+
+class TwoFaults(Triggered):
+    """One error for rank 3, and another one for lower ranks."""
+
+    def triggered(self, program: Program, arrays: list[Array]) -> bool:
+        self.rank = arrays[0].ndim
+        return True
+
+    def wrong(self, answer: Array) -> Array:
+        raise RuntimeError("no volumes here" if self.rank >= 3 else "no planes here")
+
+
+class Accepting(Right):
+    """Takes attributes that there are not."""
+
+    def prepare(self, program: Program) -> Prepared:
+        return Prepared(self, program)
+
+
+# Backends whose answers are right when they are given, and which do something else as well
+
+
+class _Meddles(Right):
+    """A base: `meddled` is asked for the answer that is handed out."""
+
+    def prepare(self, program: Program) -> Prepared:
+        super().prepare(program)
+        return _Meddling(self, program)
+
+    def meddled(self, program: _Meddling, inputs: Sequence[Array], answer: Array) -> Array:
+        raise NotImplementedError
+
+
+class _Meddling(Prepared):
+    runner: _Meddles
+
+    def __init__(self, runner: _Meddles, program: Program) -> None:
+        super().__init__(runner, program)
+        self.given: list[Array] = []
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        (answer,) = super().run(inputs)
+        answer = self.runner.meddled(self, inputs, np.ascontiguousarray(answer).reshape(answer.shape))
+        self.given.append(answer)
+        return [answer]
+
+
+class OverwritesInputs(_Meddles):
+    """Uses its first input as a scratch buffer."""
+
+    def meddled(self, program: _Meddling, inputs: Sequence[Array], answer: Array) -> Array:
+        inputs[0].reshape(-1)[-1:] += 1
+        return answer
+
+
+class OneBuffer(_Meddles):
+    """Each program hands out one buffer again and again."""
+
+    def meddled(self, program: _Meddling, inputs: Sequence[Array], answer: Array) -> Array:
+        if not program.given or program.given[0].shape != answer.shape:
+            return answer
+        program.given[0][...] = answer
+        return program.given[0]
+
+
+class ChangesLater(_Meddles):
+    """Clears the answer that it gave before."""
+
+    def meddled(self, program: _Meddling, inputs: Sequence[Array], answer: Array) -> Array:
+        if program.given:
+            program.given[-1][...] = 0
+        return answer
+
+
+class HandsOutItsInput(Right):
+    """Where a mean is its input, hands out that very array, as an honest backend may."""
+
+    def compute(self, program: Program, arrays: list[Array | None]) -> Array:
+        answer, data = super().compute(program, arrays), arrays[0]
+        assert data is not None
+        return data if answer.shape == data.shape and answer.tobytes() == data.tobytes() else answer

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import numpy as np
-from fakes.folders import write_folder
 from fakes.judging import judge_answer
+from fakes.results import write_folder
 
 from opconform.cases.batch import Batch, cases_of
 from opconform.cases.elements import Array

@@ -5,10 +5,9 @@ from functools import partial
 
 import numpy as np
 import pytest
-from fakes.expected import of_one as expected
-from fakes.expected import over_axes
-from fakes.implementations import BFLOAT16, means, running_means
-from fakes.judging import judge_answer
+from fakes.judging import judge_answer, over_axes
+from fakes.judging import of_one as expected
+from fakes.recorded import BFLOAT16, means, running_means
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes.formulas import FORMULAS, FUNCTIONS, Formula
-from fakes.recorded import KINDS, admitted, drawn, machines, recorded
+from fakes.recorded import FORMULAS, FUNCTIONS, KINDS, Formula, admitted, drawn, machines, recorded
 from fakes.sampled import slow
 
 from opconform.cases.elements import Array, element_type

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes.formulas import layer_normalization, recurrent, softmax
-from fakes.recorded import recorded
+from fakes.recorded import layer_normalization, recorded, recurrent, softmax
 
 from opconform.cases.elements import Array, element_type
 from opconform.generators.arithmetic.formula import Rules

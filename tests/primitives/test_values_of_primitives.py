@@ -10,8 +10,7 @@ import gmpy2
 import ml_dtypes
 import numpy as np
 import pytest
-from fakes.formulas import FUNCTIONS
-from fakes.recorded import bare, recorded
+from fakes.recorded import FUNCTIONS, bare, recorded
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -8,8 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner
-from fakes.folders import write_folder
-from fakes.results import case, invalid, result
+from fakes.results import case, invalid, result, write_folder
 
 from opconform.cases.errors import OpconformError
 from opconform.cli import main

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from fakes.folders import write_folder
-from fakes.results import result
+from fakes.results import result, write_folder
 
 from opconform.cli import main
 from opconform.reports.trackers import tracker_of

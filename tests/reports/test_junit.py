@@ -5,8 +5,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from fakes.folders import write_folder
-from fakes.results import MEAN, case, invalid, result
+from fakes.results import MEAN, case, invalid, result, write_folder
 
 from opconform.cases.errors import OpconformError
 from opconform.cases.results import Outcome, Result

@@ -10,8 +10,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 from fakes.judging import single
-from fakes.programs import constant, feed, onnx_program
-from fakes.structured import STRUCTURED
+from fakes.programs import STRUCTURED, constant, feed, onnx_program
 
 from opconform.cases.batch import Batch, Bounds, Option
 from opconform.cases.program import (

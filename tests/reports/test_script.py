@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from fakes.judging import judge_answer, single
+from fakes.judging import judge_answer, judging_script, read_option, single
+from fakes.programs import case_of, program
 from fakes.results import result
 from fakes.sampled import slow
-from fakes.scripts import judging_script, read_option
-from fakes.structured import case_of, program
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes.judging import batch_of
-from fakes.scripts import judging_script, read_option
+from fakes.judging import batch_of, judging_script, read_option
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -20,9 +20,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes.programs import constant, onnx_program
+from fakes.programs import STRUCTURED, constant, onnx_program
 from fakes.sampled import slow
-from fakes.structured import STRUCTURED
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 

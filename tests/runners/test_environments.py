@@ -15,8 +15,7 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from click.testing import Result as Invoked
-from fakes.programs import feed, onnx_program
-from fakes.structured import STRUCTURED
+from fakes.programs import STRUCTURED, feed, onnx_program
 from fakes.wheels import wheel
 
 from opconform.cases.elements import Array, content, element_type, type_of

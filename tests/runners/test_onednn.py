@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes.onednn_programs import onednn_program, reduction
+from fakes.programs import onednn_program, reduction
 
 from opconform.cases.elements import Array, element_type, element_types
 from opconform.cases.program import Input, Program, sequence, tensor

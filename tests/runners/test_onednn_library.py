@@ -25,7 +25,7 @@ if not is_installed():
 def test_running_and_refusing_take_no_more_memory_with_time() -> None:
     done = in_process("""
         import numpy as np
-        from fakes.onednn_programs import reduction
+        from fakes.programs import reduction
         from opconform.runners.backends.onednn import OneDnnGraph
         runner, x = OneDnnGraph(), np.ones((2, 2), np.float32)
         used = lambda: int(open("/proc/self/statm").read().split()[1]) * 4096
@@ -66,7 +66,7 @@ def test_the_environment_may_name_another_build(tmp_path) -> None:
     told = in_process(
         """
         import json
-        from fakes.onednn_programs import reduction
+        from fakes.programs import reduction
         from opconform.runners.registry import open_runner
         runner = open_runner("onednn")
         runner.prepare(reduction((2, 2), (1,)))

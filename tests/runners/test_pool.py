@@ -12,8 +12,7 @@ from typing import cast
 
 import pytest
 from fakes import pool_tasks
-from fakes.pool_runs import SOON, run, split
-from fakes.pool_tasks import Faulty, TooMany
+from fakes.pool_tasks import SOON, Faulty, TooMany, run, split
 from fakes.sampled import slow
 
 from opconform.runners.pool import Limits, Loss, Pool, Stray

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 from fakes import pool_tasks
-from fakes.pool_runs import run
-from fakes.pool_tasks import Faulty
+from fakes.pool_tasks import Faulty, run
 
 from opconform.cases.errors import OpconformError
 from opconform.runners.pool import Limits, Loss, Pool, WorkerStartError

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from fakes.backends import Right
+from fakes.fragile_backends import ChangesLater, HandsOutItsInput, OneBuffer, OverwritesInputs
 from fakes.here import HostsHere, run_here
-from fakes.meddling_backends import ChangesLater, HandsOutItsInput, OneBuffer, OverwritesInputs
 
 from opconform.cases.results import Outcome, Result, result_from_json
 from opconform.cli import main
@@ -83,7 +83,7 @@ def test_what_runs_between_two_cases_is_no_next_run() -> None:
 def test_a_backend_in_its_own_process_is_looked_at_as_well() -> None:
     (case, other, *_) = SOURCE.batches(CASES[:1]), SOURCE.batches(CASES[1:2])
     (one,), (two,) = case, other
-    with Hosts(backend_spec("python:fakes.meddling_backends:OneBuffer"), Limits()) as hosts:
+    with Hosts(backend_spec("python:fakes.fragile_backends:OneBuffer"), Limits()) as hosts:
         places = hosts.ask([Request(0, batch.program, batch.tensors()) for batch in (one, two)])
         effects = [hosts.reply(place).effects for place in places]
     assert [[(effect.reason, effect.before) for effect in found] for found in effects] == [
@@ -102,7 +102,7 @@ def test_judged_again_it_stays_a_failure() -> None:
 
 
 def test_a_run_shows_it_everywhere(tmp_path: Path) -> None:
-    backend, out, site = "python:fakes.meddling_backends:OneBuffer", tmp_path / "out", tmp_path / "site"
+    backend, out, site = "python:fakes.fragile_backends:OneBuffer", tmp_path / "out", tmp_path / "site"
     with run_here():
         words = [word for case in CASES[:2] for word in ("--select", case)]
         done = CliRunner().invoke(main, ["run", backend, *words, "--out", str(out)])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import onnx
 import pytest
-from fakes.structured import BRANCHES, STRUCTURED, program
+from fakes.programs import BRANCHES, STRUCTURED, program
 
 from opconform.cases.elements import (
     comparable,

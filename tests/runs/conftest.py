@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from fakes.here import run_here
-from fakes.ran import Ran
+from fakes.results import Ran
 
 from opconform.cli import main
 

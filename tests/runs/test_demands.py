@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from fakes.ran import FRACTION, V13, Ran, written
+from fakes.results import FRACTION, V13, Ran, written
 
 from opconform.specs.loader import default_root
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.ran import FRACTION, INT32, V13, Ran, written
+from fakes.results import FRACTION, INT32, V13, Ran, written
 from fakes.sampled import slow
 
 from opconform.cases.results import Result

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from fakes.spec_texts import VOCABULARY
+from fakes.specs import VOCABULARY
 
 from opconform.specs.audit import audit
 from opconform.specs.loader import Library, spec_of

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from fakes.spec_texts import MEAN, REDUCE, VOCABULARY, spec_from
+from fakes.specs import MEAN, REDUCE, VOCABULARY, spec_from
 
 from opconform.cases.errors import OpconformError
 from opconform.cases.program import OperatorVersion

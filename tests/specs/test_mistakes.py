@@ -1,7 +1,7 @@
 """Typical mistakes in a spec file: each is told once, at its line and column, with what was expected."""
 
 import pytest
-from fakes.spec_texts import MEAN, REDUCE, spec_from
+from fakes.specs import MEAN, REDUCE, spec_from
 
 from opconform.specs.reading import Position, SpecError, SpecErrors
 

@@ -4,7 +4,7 @@ import contextlib
 import random
 
 import pytest
-from fakes.spec_texts import MEAN, REDUCE, spec_from
+from fakes.specs import MEAN, REDUCE, spec_from
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from fakes.spec_texts import REDUCE, spec_from
+from fakes.specs import REDUCE, spec_from
 
 from opconform.specs.loader import Library, spec_of
 from opconform.specs.model import (

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from click.testing import Result as Done
-from fakes.folders import write_folder
-from fakes.results import case, invalid, result
+from fakes.results import case, invalid, result, write_folder
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -8,8 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from fakes.folders import write_folder
-from fakes.results import case, result
+from fakes.results import case, result, write_folder
 
 from opconform.reports.history.database import add
 from opconform.reports.runs import put_together

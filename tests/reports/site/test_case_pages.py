@@ -12,9 +12,8 @@ import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from fakes.folders import write_folder
 from fakes.here import run_here
-from fakes.results import result
+from fakes.results import result, write_folder
 from fakes.site_results import HOSTILE, IDS, LARGE, MESSAGE, RIGHT, SUM, WHOLE, write_site_results
 
 from opconform.cases.results import Outcome

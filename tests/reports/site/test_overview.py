@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from fakes.folders import write_folder
-from fakes.results import case, result
+from fakes.results import case, result, write_folder
 
 from opconform.cli import main
 from opconform.reports.history.database import add

@@ -12,8 +12,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from click.testing import CliRunner, Result
-from fakes.folders import write_folder
-from fakes.results import case, invalid, result
+from fakes.results import case, invalid, result, write_folder
 
 from opconform.cases.ids import Glob
 from opconform.cases.results import Outcome
