@@ -257,6 +257,11 @@ def test_an_audit_makes_no_operation_without_its_bodies(operator: str, version: 
     assert OpenVinoOperations().told(question) == LibrarySchema()
 
 
+def test_an_attribute_beside_the_bodies_is_our_mistake() -> None:
+    with pytest.raises(ProgramError, match="OpenVINO's If ignores axis"):
+        OpenVino().prepare(native("If", 8, feed("c", "bool"), axis=1))
+
+
 def test_a_body_that_uses_what_nothing_makes_is_our_mistake() -> None:
     node = Node(OperatorVersion("openvino", "Negative", 1), ("other",), ("y",))
     body = Body("b", (Input("x", "float32", (2,)),), (Output("y", "float32", 1),), (node,))
