@@ -236,10 +236,10 @@ def _openvino_value(attribute: Attribute) -> Any:
 
 
 def _openvino_body(body: Body) -> dict[str, Any]:
-    fixed = [_given(i, i.array()) if i.constant is not None else {"name": i.name, "type": i.type} for i in body.inputs]
+    inputs = [_given(i, i.array()) if i.constant is not None else {"name": i.name, "type": i.type} for i in body.inputs]
     return {
         "name": body.name,
-        "inputs": [one | _known_before(i) for one, i in zip(fixed, body.inputs, strict=True)],
+        "inputs": [written | _known_before(i) for written, i in zip(inputs, body.inputs, strict=True)],
         "nodes": [
             {
                 "operation": node.operator.name,
@@ -250,7 +250,7 @@ def _openvino_body(body: Body) -> dict[str, Any]:
             }
             for node in body.nodes
         ],
-        "outputs": [one.name for one in body.outputs],
+        "outputs": [output.name for output in body.outputs],
     }
 
 

@@ -90,8 +90,8 @@ def _text(value: object) -> str:
 
 
 def _body_node(node: Node) -> str:
-    told = ", ".join(f"{a.name}={_value(a)}" for a in node.attributes)
-    given = f"{', '.join(node.inputs)}{'; ' if told else ''}{told}"
+    attributes = ", ".join(f"{a.name}={_value(a)}" for a in node.attributes)
+    given = f"{', '.join(node.inputs)}{'; ' if attributes else ''}{attributes}"
     return f"{', '.join(node.outputs)} = {node.operator.name}({given})"
 
 

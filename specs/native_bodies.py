@@ -37,13 +37,13 @@ def version_in(domain: str) -> int | str | None:
 
 def results_of(attributes: Sequence[Attribute]) -> tuple[Output, ...]:
     """Return the results of the first body, or those that its port map takes to outputs, in its order."""
-    bodies = {one.name: one.value for one in attributes if isinstance(one.value, Body)}
+    bodies = {attribute.name: attribute.value for attribute in attributes if isinstance(attribute.value, Body)}
     first = next(iter(bodies.values()), None)
     if first is None or PORT_MAP not in bodies:
         return () if first is None else first.outputs
     results = {result.name: result for result in first.outputs}
     rules = (rule for rule in bodies[PORT_MAP].nodes if rule.operator.name == "output")
-    return tuple(results[rule.inputs[0]] for rule in rules if all(one.name != "purpose" for one in rule.attributes))
+    return tuple(results[rule.inputs[0]] for rule in rules if "purpose" not in {part.name for part in rule.attributes})
 
 
 def _input(given: Input) -> Input:

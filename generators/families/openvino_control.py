@@ -13,7 +13,7 @@ from ...cases.elements import element_type
 from ...cases.errors import OpconformError
 from ...cases.program import Body, Node
 from ..arithmetic.tape import Call, Value
-from .control import Known, as_value
+from .control import LONGEST, Known, as_value
 
 
 def if_(c: Call, condition: Value, inputs: list[Value]) -> tuple[Value, ...]:
@@ -45,10 +45,6 @@ def tensor_iterator(c: Call, inputs: list[Value]) -> tuple[Value, ...]:
         turns.append(rules.turn(c, {**held, **dict(zip(rules.pieces, pieces, strict=True))}))
         held |= rules.next(turns[-1])
     return rules.outputs(c, turns)
-
-
-LONGEST = 10_000
-"""The most iterations of a case's loop."""
 
 
 def loop(c: Call, trips: Value, condition: Value, inputs: list[Value]) -> tuple[Value, ...]:
@@ -180,7 +176,7 @@ def _pieces(c: Call, x: Any, told: Mapping[str, Any]) -> Sequence[Value]:
     count, rest = divmod(high - low + 1, abs(stride))
     if rest:
         c.open("remainder")
-    places = range(low, high + 1 - rest)
+    places = range(low, high + 1 - rest) if stride > 0 else range(low + rest, high + 1)
     pieces = [places[turn * abs(stride) : (turn + 1) * abs(stride)] for turn in range(count)]
     return [x.take(np.array(piece), axis) for piece in (pieces if stride > 0 else pieces[::-1])]
 

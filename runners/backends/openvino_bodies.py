@@ -43,8 +43,10 @@ class BodyMaker:
     ) -> Any:
         """Return a node that is made of bodies; `ports` are its inputs, and `names` what the port maps call them.
 
-        Raises Unsupported if it lacks a body, ProgramError for a value that nothing makes.
+        Raises Unsupported if it lacks a body, ProgramError for a value that nothing makes, or another attribute.
         """
+        if ignored := [one.name for one in attributes if not isinstance(one.value, Body)]:
+            raise ProgramError(f"OpenVINO's {operator.name} ignores {', '.join(ignored)}: it has bodies only")
         told = {one.name: one.value for one in attributes if isinstance(one.value, Body)}
         if not _NEEDED[operator.name] <= told.keys():
             words = ", ".join(told) or "none"

@@ -48,9 +48,11 @@ from opconform.generators.source import GeneratedCases
 from opconform.reports.arithmetic import ArithmeticTables
 from opconform.runners.backends.openvino import ELEMENT_TYPES, WORDS, OpenVino, OpenVinoEvaluate, OpenVinoOnnx
 from opconform.runners.backends.openvino_inference import OpenVinoInfer, OpenVinoOnnxInfer
+from opconform.runners.backends.openvino_operations import OpenVinoOperations
 from opconform.runners.judging.answers import Answer, Answers
 from opconform.runners.judging.judge import judge
 from opconform.runners.judging.terms import load_declaration
+from opconform.specs.audit import LibrarySchema, Question
 
 if importlib.util.find_spec("openvino") is None:
     pytest.skip("openvino is not installed", allow_module_level=True)
@@ -246,6 +248,18 @@ def test_the_reference_kernels_run_a_loop_until_its_body_says_stop() -> None:
     case = GeneratedCases().case(OF_BODIES[4])
     answers = OpenVinoEvaluate().prepare(case.program).run(case.tensors())
     assert judge(case, Answers.of([Answer(tuple(answers))]), {})[0].outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(("operator", "version"), [("If", 8), ("Loop", 5), ("TensorIterator", 1)])
+def test_an_audit_makes_no_operation_without_its_bodies(operator: str, version: int) -> None:  # the process would end
+    spec, key = GeneratedCases().library.operator_version(f"openvino/{operator}-{version}")
+    question = Question(operator, version, spec.version(key).signature)
+    assert OpenVinoOperations().told(question) == LibrarySchema()
+
+
+def test_an_attribute_beside_the_bodies_is_our_mistake() -> None:
+    with pytest.raises(ProgramError, match="OpenVINO's If ignores axis"):
+        OpenVino().prepare(native("If", 8, feed("c", "bool"), axis=1))
 
 
 def test_a_body_that_uses_what_nothing_makes_is_our_mistake() -> None:
