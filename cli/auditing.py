@@ -133,8 +133,8 @@ def _page(
             "",
             *table(["", *(name for name, _ in domains)], counted),
             "",
-            "Types are pairs of a letter and a type of its constraint; values are what cases give to attributes; edges are "
-            "single cases that always run. Each is counted in every version.",
+            "Types are pairs of a letter and a type of its constraint; values are what cases give to attributes; edges "
+            "are single cases that always run. Each is counted in every version.",
             "",
             *table(["operator", "versions", "cases", "types", "values", "edges"], operators),
             "",

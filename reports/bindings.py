@@ -26,7 +26,7 @@ from ..specs.model import AttributeSignature, Binding, Port, Signature, VersionS
 from .difference import attribute_text, default_text, port_text, rule_text, said_text
 
 STANDARD_NAMES: Mapping[str, str] = {"onnx": "ONNX", "openvino": "OpenVINO", "onednn": "oneDNN Graph"}
-_MOST = 24  # cases of each plan on a page
+_MOST = 16  # cases of each plan on a page
 _SHOWN = 2  # differences of a pair on a page
 _ELEMENTS = 4
 _LISTED = 6  # reasons why one standard has no word for what the other says
@@ -203,7 +203,11 @@ def _report_lines(found: Agreement) -> Iterator[str]:
 def shared_text(found: Agreement) -> str:
     """Return how many inputs both versions have, and whether their answers are the same."""
     if not found.shared:
-        return "no input of the two plans is one of both"
+        return (
+            "no input of the two plans is one of both"
+            if found.bond.stated
+            else "names alone do not say what corresponds"
+        )
     count = f"{found.shared} input{'s' if found.shared > 1 else ''}"
     if not found.disagreements:
         return f"the same answers to all {count} that both have"
