@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from ..generators.source import GeneratedCases
 from ..specs.loader import Library
 from ..specs.model import AttributeSignature, Binding, Port, Signature, VersionSpec
 from .difference import attribute_text, default_text, port_text, rule_text, said_text
+from .text import markdown_table
 
 STANDARD_NAMES: Mapping[str, str] = {"onnx": "ONNX", "openvino": "OpenVINO", "onednn": "oneDNN Graph"}
 _MOST = 16  # cases of each plan on a page
@@ -380,7 +381,7 @@ def conversions(standard: str, specs: Path | None = None) -> str:
         f"The answers come from both formulas, on up to {_MOST} small inputs of each test plan, "
         "translated by the binding in both directions. `opconform diff A B` shows one line in full, with every input.",
         "",
-        *table(
+        *markdown_table(
             [name, "ONNX", "binding", "smallest input with different answers", f"only {name}", "only ONNX"],
             rows,
         ),
@@ -459,12 +460,6 @@ def _difference_cell(bond: Bond, difference: Disagreement) -> str:
 
 def _because(rules: Sequence[Any]) -> str:
     return f" ({', '.join(rule.id for rule in rules)})" if rules else ""
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table in Markdown."""
-    for row in (head, ["---"] * len(head), *rows):
-        yield f"| {' | '.join(row)} |"
 
 
 def _cell(text: str) -> str:
