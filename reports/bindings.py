@@ -268,7 +268,7 @@ def _said_cell(said: VersionAnswers, at: int | None) -> str:
 
 
 def _number(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False, default=str)
+    return f"{value:.9g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def our_call(difference: Disagreement) -> str:
@@ -455,7 +455,8 @@ def _difference_cell(bond: Bond, difference: Disagreement) -> str:
         for version, answers, rules in zip((bond.ours, bond.theirs), difference.said, difference.rules, strict=True)
     ]
     left_out = f"{', '.join(map(_code, difference.left_out))} left out, " if difference.left_out else ""
-    return f"{left_out}{_code(difference.ours.case)}: {_cell('; '.join(said))}"
+    more = "" if difference.disjoint else "one admits more, "
+    return f"{left_out}{more}{_code(difference.ours.case)}: {_cell('; '.join(said))}"
 
 
 def _because(rules: Sequence[Any]) -> str:
