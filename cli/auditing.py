@@ -122,7 +122,8 @@ def _page(
     for gap in found.gaps:
         operator, _, words = gap.removeprefix(f"{found.standard}/").partition(": ")
         what, equals, value = words.removeprefix("no case ").partition(" = ")
-        missing.setdefault(f"{operator.rpartition('-')[0]} {what}{equals}", {})[value] = None
+        name = operator.rpartition("-")[0] or operator  # an operation of oneDNN has no version
+        missing.setdefault(f"{name} {what}{equals}", {})[value] = None
     against = f"{found.authority.source} {found.authority.version}"
     return "\n".join(
         [
