@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,10 @@ from ..generators.source import GeneratedCases
 from ..specs.loader import Library
 from ..specs.model import AttributeSignature, Binding, Port, Signature, VersionSpec
 from .difference import attribute_text, default_text, port_text, rule_text, said_text
+from .text import markdown_table
 
 STANDARD_NAMES: Mapping[str, str] = {"onnx": "ONNX", "openvino": "OpenVINO", "onednn": "oneDNN Graph"}
-_MOST = 24  # cases of each plan on a page
+_MOST = 16  # cases of each plan on a page
 _SHOWN = 2  # differences of a pair on a page
 _ELEMENTS = 4
 _LISTED = 6  # reasons why one standard has no word for what the other says
@@ -203,7 +204,11 @@ def _report_lines(found: Agreement) -> Iterator[str]:
 def shared_text(found: Agreement) -> str:
     """Return how many inputs both versions have, and whether their answers are the same."""
     if not found.shared:
-        return "no input of the two plans is one of both"
+        return (
+            "no input of the two plans is one of both"
+            if found.bond.stated
+            else "names alone do not say what corresponds"
+        )
     count = f"{found.shared} input{'s' if found.shared > 1 else ''}"
     if not found.disagreements:
         return f"the same answers to all {count} that both have"
@@ -263,7 +268,7 @@ def _said_cell(said: VersionAnswers, at: int | None) -> str:
 
 
 def _number(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False, default=str)
+    return f"{value:.9g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def our_call(difference: Disagreement) -> str:
@@ -376,7 +381,7 @@ def conversions(standard: str, specs: Path | None = None) -> str:
         f"The answers come from both formulas, on up to {_MOST} small inputs of each test plan, "
         "translated by the binding in both directions. `opconform diff A B` shows one line in full, with every input.",
         "",
-        *table(
+        *markdown_table(
             [name, "ONNX", "binding", "smallest input with different answers", f"only {name}", "only ONNX"],
             rows,
         ),
@@ -450,17 +455,12 @@ def _difference_cell(bond: Bond, difference: Disagreement) -> str:
         for version, answers, rules in zip((bond.ours, bond.theirs), difference.said, difference.rules, strict=True)
     ]
     left_out = f"{', '.join(map(_code, difference.left_out))} left out, " if difference.left_out else ""
-    return f"{left_out}{_code(difference.ours.case)}: {_cell('; '.join(said))}"
+    more = "" if difference.disjoint else "one admits more, "
+    return f"{left_out}{more}{_code(difference.ours.case)}: {_cell('; '.join(said))}"
 
 
 def _because(rules: Sequence[Any]) -> str:
     return f" ({', '.join(rule.id for rule in rules)})" if rules else ""
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table in Markdown."""
-    for row in (head, ["---"] * len(head), *rows):
-        yield f"| {' | '.join(row)} |"
 
 
 def _cell(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -143,3 +143,9 @@ def markdown_reproduction(result: Result) -> list[str]:
     if len(line) > _LONGEST_COMMAND or "\n" in line:  # it could end the block
         return []
     return ["Reproduce the first:", "", "```console", f"$ {line}", "```", ""]
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table in Markdown."""
+    for row in (head, ["---"] * len(head), *rows):
+        yield f"| {' | '.join(row)} |"

@@ -329,6 +329,14 @@ def test_the_page_on_coverage_is_what_the_audit_writes(standard: str, tmp_path: 
     assert written == page
 
 
+@pytest.mark.parametrize("page", COVERAGE.values())
+def test_what_has_no_case_is_listed_with_its_operator(page: str) -> None:
+    gaps = (ROOT / "docs" / "generated" / page).read_text(encoding="utf-8").partition("## Without a case\n")[2]
+    listed = [line for line in gaps.splitlines() if line.startswith("- ")]
+    assert listed
+    assert not [line for line in listed if not re.match(r"- [A-Z]\w+ \w", line)]
+
+
 def test_the_readme_says_the_figures_of_the_page_on_coverage() -> None:
     page = (ROOT / "docs" / "generated" / "coverage.md").read_text(encoding="utf-8")
     covered, total = re.findall(r"\d+", re.search(r"^\| operator versions \|.*\| (.*) \|$", page, re.MULTILINE)[1])[:2]

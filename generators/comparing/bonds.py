@@ -150,17 +150,17 @@ def role_of(name: str) -> str:
 
 
 def _positions(theirs: Sequence[Port], ours: Sequence[Port]) -> Iterator[tuple[str, str | None]]:
-    """Yield their ports with ours: of the same name, else by position if on both sides as many have no namesake.
+    """Yield their ports with ours: of the same name, else by position if those without a namesake are alike.
 
     A port that only one of them has makes positions meaningless, but for the first.
     """
     names, own_names = {port.name for port in theirs}, {port.name for port in ours}
-    free = [port.name for port in ours if port.name not in names]
-    lonely = [port.name for port in theirs if port.name not in own_names]
-    known = len(free) == len(lonely)
-    pairs = dict(zip(lonely, free, strict=True)) if known else {}
-    if not known and free[:1] == [ours[0].name] and lonely[:1] == [theirs[0].name]:
-        pairs = {lonely[0]: free[0]}
+    free = [port for port in ours if port.name not in names]
+    lonely = [port for port in theirs if port.name not in own_names]
+    known = [port.option for port in free] == [port.option for port in lonely]
+    pairs = {port.name: own.name for port, own in zip(lonely, free, strict=True)} if known else {}
+    if not known and free[:1] == [*ours[:1]] and lonely[:1] == [*theirs[:1]]:
+        pairs = {port.name: own.name for port, own in zip(lonely[:1], free[:1], strict=False)}
     for port in theirs:
         yield port.name, port.name if port.name in own_names else pairs.get(port.name)
 

@@ -277,7 +277,7 @@ class _Theirs(Bound):
         for port, value in zip(self.version_spec.signature.inputs, values, strict=True):
             for tensor in () if value is None else [value] if isinstance(value, Value) else value:
                 allowed = self.version_spec.signature.types.get(port.type, (port.type,))
-                if not isinstance(tensor, Value) or any("(" in text for text in allowed):
+                if not isinstance(tensor, Value):
                     raise Inexpressible("no tensors")
                 if tensor.type not in allowed or bound.setdefault(port.type, tensor.type) != tensor.type:
                     if tensor.type in allowed and port.option == "each":

@@ -173,3 +173,24 @@ def test_a_scaffold_of_another_standard_says_what_to_do() -> None:
     done = call("dev", "scaffold", "onednn/Add")
     assert done.exit_code == 2
     assert "write the file from the page, and `opconform dev audit onednn` checks it" in done.output
+
+
+@needs_onednn
+def test_the_page_of_coverage_counts_cases_types_values_and_edges_of_each_operation(tmp_path: Path, library) -> None:
+    library("onednn", "ReduceMeanOfOneDnn")
+    root, page = specs_with(tmp_path, "onednn", "edges:\n", "edges:\n"), tmp_path / "coverage.md"
+    call("dev", "audit", "onednn", "--specs", root, "--markdown", page)
+    written = page.read_text(encoding="utf-8")
+    assert "| operator | versions | cases | types | values | edges |" in written
+    (row,) = [line for line in written.splitlines() if line.startswith("| ReduceMean | any |")]
+    _, _, _, cases, types, values, edges, _ = map(str.strip, row.split("|"))
+    assert int(cases) > 30
+    assert types == "3 of 3"
+    assert int(values) > 3
+    assert edges.split(" of ")[0] == edges.split(" of ")[1]
+
+
+def test_onnx_has_the_same_page(tmp_path: Path) -> None:
+    page = tmp_path / "coverage.md"
+    assert call("dev", "audit", "onnx", "--specs", specs_of_means(tmp_path), "--markdown", page).exit_code == 0
+    assert "| Mean | 1, 6, 8, 13 |" in page.read_text(encoding="utf-8")
