@@ -518,7 +518,7 @@ def meaningless(**options: Any) -> int:
 @click.option(
     "--tools",
     is_flag=True,
-    help="Wrong inferencers, checkers and converters in place of kernels; unless selected, of one operator a formula.",
+    help="Wrong inferencers, checkers and converters in place of kernels; unless selected, of two formulas a family.",
 )
 @clear_errors
 def mutants(**options: Any) -> int:
