@@ -204,11 +204,8 @@ def _report_lines(found: Agreement) -> Iterator[str]:
 def shared_text(found: Agreement) -> str:
     """Return how many inputs both versions have, and whether their answers are the same."""
     if not found.shared:
-        return (
-            "no input of the two plans is one of both"
-            if found.bond.stated
-            else "names alone do not say what corresponds"
-        )
+        known = found.bond.stated or found.bond.through
+        return "no input of the two plans is one of both" if known else "names alone do not say what corresponds"
     count = f"{found.shared} input{'s' if found.shared > 1 else ''}"
     if not found.disagreements:
         return f"the same answers to all {count} that both have"

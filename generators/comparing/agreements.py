@@ -22,7 +22,7 @@ from ..plan import Selection, planned
 from ..source import GeneratedCases, missing
 from .bonds import Bond
 from .differences import Answer, VersionAnswers, answer_of
-from .our_calls import OurCall, as_ours
+from .our_calls import OurCall, as_ours, check_same_formula
 from .situations import LARGEST, Inexpressible
 from .their_calls import THEIRS, Lenient, TheirCall, by_their_rules, facts_for_theirs, recorded, their_call
 
@@ -110,6 +110,7 @@ class _Comparison:
             met.add(key)
             try:
                 theirs = their_call(self.bond, call.facts, call.arrays)
+                check_same_formula(self.bond, call, theirs)
                 told = self._told(call, defaults=False)
             except Inexpressible as error:
                 ours_alone[str(error)] += 1

@@ -19,7 +19,8 @@ class Bond:
     """Two operator versions, and how a call of ours is one of theirs.
 
     `binding`: their names with ours; an attribute of theirs may be the value of an input of ours, and the reverse.
-    `stated`: under `as`; else it is implied. `why`: its source, in words. `library`: the specs of formulas.
+    `stated`: under `as`; else it is implied. `why`: its source, in words. `formula`: the version that is named there.
+    `through`: the bonds of both with a third operator, if they are bound to it.
     """
 
     ours: VersionSpec
@@ -30,6 +31,7 @@ class Bond:
     why: str
     stated: bool = True
     formula: VersionSpec | None = None
+    through: tuple[Bond, Bond] | None = None
 
     @functools.cached_property
     def outputs(self) -> Mapping[str, str]:
@@ -80,7 +82,19 @@ def bond(library: Library, one: str, other: str) -> Bond | None:
         if binding is not None and binding.operator == str(their_spec.operator):
             formula = library.spec(binding.operator).version(binding.version)
             return Bond(ours, theirs, our_spec, their_spec, binding, f"`as` of {ours.operator}", formula=formula)
-    return _implied(second, first)
+    implied = _implied(second, first)
+    if implied is None or implied.ours.binding is None or implied.theirs.binding is None:
+        return implied
+    return replace(implied, through=(_to_formula(library, *second), _to_formula(library, *first)))
+
+
+def _to_formula(library: Library, spec: Spec, version: VersionSpec) -> Bond:
+    """Return the bond of a version with the one whose formula it is bound to."""
+    binding = version.binding
+    assert binding is not None
+    formula = library.spec(binding.operator)
+    theirs = formula.version(binding.version)
+    return Bond(version, theirs, spec, formula, binding, f"`as` of {version.operator}", formula=theirs)
 
 
 def _implied(first: tuple[Spec, VersionSpec], second: tuple[Spec, VersionSpec]) -> Bond | None:

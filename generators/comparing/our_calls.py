@@ -115,6 +115,26 @@ def _is_implied(bond: Bond, facts: Facts, arrays: Sequence[Array], found: TheirC
     return one.graph.content == two.graph.content and one.forks == two.forks
 
 
+def check_same_formula(bond: Bond, call: OurCall, theirs: TheirCall) -> None:
+    """Raise Inexpressible unless a call of ours and one of theirs amount to the same call of the third operator.
+
+    Ours must hand its inputs on as they are, or its results may be arranged in another way, too.
+    """
+    if bond.through is None or theirs.facts is None:
+        return
+    to_ours, to_theirs = bond.through
+    mine = their_call(to_ours, call.facts, call.arrays)
+    arrays = [array for several in theirs.inputs.values() for array in several or ()]
+    its = their_call(to_theirs, theirs.facts, arrays)
+    given = _lifted(call.facts, _by_port(call.facts, call.arrays))
+    raw = [(mine.inputs.get(name), given.get(own)) for name, own in to_ours.inputs.items()]
+    if any(len(a or ()) != len(b or ()) or not all(map(_equal, a or (), b or ())) for a, b in raw):
+        raise Inexpressible(f"{bond.ours.operator} prepares its inputs")
+    lost = _lost(its, mine, to_theirs)
+    if lost is not None and lost[0] != _UNSAID:
+        raise Inexpressible(f"{bond.theirs.operator} prepares its inputs in another way: {lost[1]}")
+
+
 def _by_port(facts: Facts, arrays: Sequence[Array]) -> dict[str, list[Array] | None]:
     given: dict[str, list[Array] | None] = {}
     left = list(arrays)

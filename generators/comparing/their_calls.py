@@ -33,12 +33,13 @@ _NO_ANSWER = (ArithmeticError, AttributeError, LookupError, TypeError, ValueErro
 class TheirCall:
     """A call of theirs that one of ours amounts to: its attributes, and its inputs with lanes first.
 
-    `prepared`: the attributes that the function under `by` sets.
+    `prepared`: the attributes that the function under `by` sets. `facts`: all that theirs may ask of it.
     """
 
     attributes: Mapping[str, AttributeValue]
     inputs: Mapping[str, tuple[Array, ...] | None]
     prepared: frozenset[str] = frozenset()
+    facts: Facts | None = None
 
 
 class _Seen(Exception):  # noqa: N818 - no error: their call is known, and its results do not matter
@@ -148,7 +149,15 @@ def _evaluated(seen: _Seen, graph: Graph, arrays: Sequence[Array]) -> TheirCall:
     }
     names = [attribute.name for attribute in seen.call.version_spec.signature.attributes]
     attributes = {name: value for name in names if (value := seen.call.value(name)) is not None}
-    return TheirCall(attributes, inputs, frozenset(attributes.keys() & seen.call.told))
+    version = seen.call.version_spec
+    facts = replace(
+        seen.call.facts,
+        attributes=attributes,
+        given=frozenset(attributes),
+        silences=version.options,
+        clauses=version.clause_ids,
+    )
+    return TheirCall(attributes, inputs, frozenset(attributes.keys() & seen.call.told), facts)
 
 
 def _plain(array: Array, shape: tuple[int, ...]) -> Array:
