@@ -40,7 +40,7 @@ def _page(matrix: Matrix) -> Iterator[str]:
         sum(getattr(tested, name) for tested in matrix.tested.values()) for name in ("cases", "variants")
     )
     yield ""
-    yield f"{len(matrix.tested):,} operator versions, {cases:,} cases. {variants:,} compliant variants, "
+    yield f"{len(matrix.tested):,} operator versions, {cases:,} cases. {variants:,} compliant variants,"
     yield f"of which {len(matrix.blamed):,} are blamed."
     yield ""
     yield "## Survivors"
