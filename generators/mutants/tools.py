@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -415,7 +415,7 @@ def wrong_checkers(version: VersionSpec, clauses: Sequence[str]) -> Iterator[Too
         )  # fmt: skip
 
 
-def _valid_refused(name: str, text: str, when: Callable[[dict[str, object]], bool]) -> Tool:
+def _valid_refused(name: str, text: str, when: Callable[[Mapping[str, Any]], bool]) -> Tool:
     def refuses(seen: Seen) -> bool:
         given = {attribute.name: attribute.value for attribute in seen.batch.program.attributes}
         return seen.is_static or (not seen.is_invalid and when(given))

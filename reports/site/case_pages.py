@@ -438,7 +438,9 @@ class Details:
         kinds: list[BackendKind] = []
         for column in self.gathered.columns:
             abouts = [record.get("backends", {}).get(column.name, {}) for record in column.run_jsons]
-            facts = next((about["facts"] for about in abouts if "kind" in about.get("facts", {})), {})
+            facts: Mapping[str, Any] = next(
+                (about["facts"] for about in abouts if "kind" in about.get("facts", {})), {}
+            )
             kind = facts.get("kind", "run")
             kinds.append(cast(BackendKind, kind) if kind in get_args(BackendKind) else "run")
         return kinds
