@@ -232,6 +232,6 @@ def _converted(trials: Sequence[_Trial], source: GeneratedCases, case: Batch) ->
                 trial.note(tool, case, same_reading("formula", {"formula": before}, _verdict(case, answer)))
 
 
-def _verdict(case: Batch, outputs: Sequence[np.ndarray]) -> Verdict:  # type: ignore[type-arg]
+def _verdict(case: Batch, outputs: Sequence[np.ndarray]) -> Verdict:
     (verdict,) = judge(case, Answers.of([Answer(tuple(output[0, ...] for output in outputs))]))
     return verdict

@@ -30,15 +30,17 @@ def _page(matrix: Matrix) -> Iterator[str]:
     yield "|  | made | exposed | admitted | unmet |"
     yield "| --- | --- | --- | --- | --- |"
     for kind, words in _KINDS.items():
-        made = sum(one.tried.get(kind, (0, 0))[0] for one in matrix.tested.values())
-        killed = sum(one.tried.get(kind, (0, 0))[1] for one in matrix.tested.values())
+        made = sum(tested.tried.get(kind, (0, 0))[0] for tested in matrix.tested.values())
+        killed = sum(tested.tried.get(kind, (0, 0))[1] for tested in matrix.tested.values())
         left = [fate for _, fate in matrix.survivors if fate.kind == kind]
         counts = [sum(fate.status == status for fate in left) for status in STATUSES if status != "unseen"]
         share = f" ({killed / made:.1%})" if made else ""
         yield f"| {words} | {made:,} | {killed:,}{share} | {' | '.join(f'{count:,}' for count in counts)} |"
-    cases, variants = (sum(getattr(one, name) for one in matrix.tested.values()) for name in ("cases", "variants"))
+    cases, variants = (
+        sum(getattr(tested, name) for tested in matrix.tested.values()) for name in ("cases", "variants")
+    )
     yield ""
-    yield f"{len(matrix.tested):,} operator versions, {cases:,} cases. {variants:,} compliant variants, "
+    yield f"{len(matrix.tested):,} operator versions, {cases:,} cases. {variants:,} compliant variants,"
     yield f"of which {len(matrix.blamed):,} are blamed."
     yield ""
     yield "## Survivors"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -373,9 +373,7 @@ def wrong_checkers(version: VersionSpec, clauses: Sequence[str]) -> Iterator[Too
     """Yield checkers with one rule too few or too many; `clauses` are those that some program breaks by itself."""
     yield Tool("everything-accepted", "check", "accepts every program", refuses=lambda _: False)
     for name, text, refusing in _REFUSALS:
-        yield Tool(
-            name, "check", text, refuses=lambda seen, r=refusing: seen.is_static or (not seen.is_invalid and r(seen))
-        )
+        yield Tool(name, "check", text, refuses=functools.partial(_also_refuses, refusing))
     yield Tool(
         "symbolic-accepted",
         "check",
@@ -387,7 +385,7 @@ def wrong_checkers(version: VersionSpec, clauses: Sequence[str]) -> Iterator[Too
             f"forgets-{clause.rpartition('#')[2]}",
             "check",
             f"does not know the rule {clause}",
-            refuses=lambda seen, c=clause: seen.is_static and c not in seen.batch.clauses,
+            refuses=functools.partial(_forgets, clause),
         )
     for attribute in version.signature.attributes:
         name, default = attribute.name, attribute.default
@@ -395,13 +393,13 @@ def wrong_checkers(version: VersionSpec, clauses: Sequence[str]) -> Iterator[Too
             yield _valid_refused(
                 f"{name}-default-refused",
                 f"refuses {name} if its default is given",
-                lambda given, n=name, d=default: n in given and given[n] == d,
+                functools.partial(_has_default, name, default),
             )
         if attribute.kind in _WHOLE:
             yield _valid_refused(
                 f"{name}-negative-refused",
                 f"refuses negative numbers in {name}",
-                lambda given, n=name: n in given and bool(np.any(np.asarray(given[n]) < 0)),
+                functools.partial(_has_negative, name),
             )
     types = sorted({type_ for some in version.signature.types.values() for type_ in some})
     for type_ in types:
@@ -409,18 +407,36 @@ def wrong_checkers(version: VersionSpec, clauses: Sequence[str]) -> Iterator[Too
             f"{type_}-refused",
             "check",
             f"refuses inputs of type {type_}",
-            refuses=lambda seen, t=type_: seen.is_static or (
-                not seen.is_invalid and any(parsed(text)[0] == t for text in seen.inputs)
-            ),
-        )  # fmt: skip
+            refuses=functools.partial(_also_refuses, functools.partial(_has_type, type_)),
+        )
 
 
-def _valid_refused(name: str, text: str, when: Callable[[dict[str, object]], bool]) -> Tool:
+def _valid_refused(name: str, text: str, when: Callable[[Mapping[str, Any]], bool]) -> Tool:
     def refuses(seen: Seen) -> bool:
         given = {attribute.name: attribute.value for attribute in seen.batch.program.attributes}
         return seen.is_static or (not seen.is_invalid and when(given))
 
     return Tool(name, "check", text, refuses=refuses)
+
+
+def _also_refuses(when: Callable[[Seen], bool], seen: Seen) -> bool:
+    return seen.is_static or (not seen.is_invalid and when(seen))
+
+
+def _forgets(clause: str, seen: Seen) -> bool:
+    return seen.is_static and clause not in seen.batch.clauses
+
+
+def _has_type(type_: str, seen: Seen) -> bool:
+    return any(parsed(text)[0] == type_ for text in seen.inputs)
+
+
+def _has_default(name: str, default: Any, given: Mapping[str, Any]) -> bool:
+    return name in given and bool(given[name] == default)
+
+
+def _has_negative(name: str, given: Mapping[str, Any]) -> bool:
+    return name in given and bool(np.any(np.asarray(given[name]) < 0))
 
 
 def right_checkers() -> Iterator[Tool]:
@@ -443,21 +459,31 @@ def wrong_converters(spec: Spec, version: VersionSpec) -> Iterator[Tool]:
         yield _conversion(
             f"relabelled-{target}",
             f"keeps the node and says that it is {target}",
-            lambda i, v=other: replace(i, version=v),
+            functools.partial(_relabelled, other),
         )
         yield _conversion(
             f"moved-{target}",
             f"makes it {target}, and moves values between attributes and inputs; defaults are those of {target}",
-            lambda i, v=other: as_version(i, v),
+            functools.partial(_moved, other),
         )
         for attribute in version.signature.attributes:
             yield _conversion(
                 f"{attribute.name}-lost-{target}",
                 f"makes it {target} and drops {attribute.name}",
-                lambda i, v=other, n=attribute.name: (
-                    as_version(i.with_attribute(n, None), v) if n in i.attributes else i
-                ),
+                functools.partial(_without, attribute.name, other),
             )
+
+
+def _relabelled(version: VersionSpec, i: Invocation) -> Invocation:
+    return replace(i, version=version)
+
+
+def _moved(version: VersionSpec, i: Invocation) -> Invocation:
+    return as_version(i, version)
+
+
+def _without(name: str, version: VersionSpec, i: Invocation) -> Invocation:
+    return as_version(i.with_attribute(name, None), version) if name in i.attributes else i
 
 
 def right_converters(version: VersionSpec) -> Iterator[Tool]:

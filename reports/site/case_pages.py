@@ -437,9 +437,12 @@ class Details:
         """The kind of each column's backend."""
         kinds: list[BackendKind] = []
         for column in self.gathered.columns:
-            told = [record.get("backends", {}).get(column.name, {}) for record in column.run_jsons]
-            found = next((str(one["facts"]["kind"]) for one in told if "kind" in one.get("facts", {})), "run")
-            kinds.append(cast(BackendKind, found) if found in get_args(BackendKind) else "run")
+            abouts = [record.get("backends", {}).get(column.name, {}) for record in column.run_jsons]
+            facts: Mapping[str, Any] = next(
+                (about["facts"] for about in abouts if "kind" in about.get("facts", {})), {}
+            )
+            kind = facts.get("kind", "run")
+            kinds.append(cast(BackendKind, kind) if kind in get_args(BackendKind) else "run")
         return kinds
 
     def _details(
