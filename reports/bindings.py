@@ -42,22 +42,25 @@ class BindingRow:
     ours: str | None
 
 
-def bond_of(source: GeneratedCases, one: str, other: str) -> Bond | None:
+def bond_of(source: GeneratedCases, each: str, other: str) -> Bond | None:
     """Return the bond by which two versions of different standards are compared; None if names are enough.
 
     Raises OpconformError for names of no version.
     """
-    found = bond(source.library, one, other)
-    if found is None or found.our_spec.standard == found.their_spec.standard:
+    result = bond(source.library, each, other)
+    if result is None or result.our_spec.standard == result.their_spec.standard:
         return None
-    by_names = (found.our_spec.family, found.our_spec.function) == (found.their_spec.family, found.their_spec.function)
-    unbound = found.ours.binding is None and found.theirs.binding is None
-    return None if by_names and unbound else found
+    by_names = (result.our_spec.family, result.our_spec.function) == (
+        result.their_spec.family,
+        result.their_spec.function,
+    )
+    unbound = result.ours.binding is None and result.theirs.binding is None
+    return None if by_names and unbound else result
 
 
-def binding_rows(found: Agreement) -> Iterator[BindingRow]:
+def binding_rows(result: Agreement) -> Iterator[BindingRow]:
     """Yield what maps to what: inputs, outputs, attributes with constants and words, clauses, silences."""
-    bond = found.bond
+    bond = result.bond
     ours = bond.ours.signature
     for port in bond.theirs.signature.inputs:
         own = bond.inputs.get(port.name)
@@ -66,7 +69,7 @@ def binding_rows(found: Agreement) -> Iterator[BindingRow]:
         own = bond.outputs.get(port.name)
         yield BindingRow("output", port_text(port), port_text(_output(ours, own)) if own else None)
     for attribute in bond.theirs.signature.attributes:
-        yield from _attribute_rows(found, attribute)
+        yield from _attribute_rows(result, attribute)
     for name in bond.only_ours:
         yield BindingRow("attribute" if ours.attribute(name) else "input", None, _own(ours, name))
     for port in ours.outputs:
@@ -85,14 +88,14 @@ def _stated_rows(binding: Binding) -> Iterator[BindingRow]:
         yield BindingRow("prepared by", None, binding.by)
 
 
-def _attribute_rows(found: Agreement, attribute: AttributeSignature) -> Iterator[BindingRow]:
-    bound, text = found.bond.attributes.get(attribute.name), attribute_text(attribute)
-    if attribute.name in found.prepared:
-        yield BindingRow("attribute", text, _prepared(found, attribute.name))
+def _attribute_rows(result: Agreement, attribute: AttributeSignature) -> Iterator[BindingRow]:
+    bound, text = result.bond.attributes.get(attribute.name), attribute_text(attribute)
+    if attribute.name in result.prepared:
+        yield BindingRow("attribute", text, _prepared(result, attribute.name))
     elif bound is None or bound.source is None:
         yield BindingRow("attribute", text, None if bound is None else _constant(bound.constant))
     else:
-        yield BindingRow("attribute", text, _own(found.bond.ours.signature, bound.source))
+        yield BindingRow("attribute", text, _own(result.bond.ours.signature, bound.source))
         for own, word in bound.words.items():
             yield BindingRow("word", f"{attribute.name}={default_text(word)}", f"{bound.source}={own}")
 
@@ -103,15 +106,15 @@ def _own(signature: Signature, name: str) -> str:
 
 
 def _output(signature: Signature, name: str) -> Port:
-    found = signature.output(name)
-    assert found is not None
-    return found
+    result = signature.output(name)
+    assert result is not None
+    return result
 
 
-def _prepared(found: Agreement, name: str) -> str:
-    values = found.prepared[name]
+def _prepared(result: Agreement, name: str) -> str:
+    values = result.prepared[name]
     shown = f"{' or '.join(values)}, by " if len(values) <= _SHOWN else "by "
-    return f"{shown}{found.bond.binding.by}"
+    return f"{shown}{result.bond.binding.by}"
 
 
 def _constant(value: object) -> str:
@@ -123,7 +126,7 @@ def types_alone(version: VersionSpec, other: VersionSpec, ports: Mapping[str, st
 
     ports: inputs of the version, with the other's.
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for name, own in ports.items():
         port, its = version.signature.input(name), other.signature.input(own)
         if port is None or its is None:
@@ -131,18 +134,18 @@ def types_alone(version: VersionSpec, other: VersionSpec, ports: Mapping[str, st
         allowed, known = _types(version.signature, port), set(_types(other.signature, its))
         alone = [type_ for type_ in allowed if type_ not in known]
         if alone:
-            found.setdefault(", ".join(alone), name)
-    return [f"{name}: {types}" for types, name in found.items()]
+            result.setdefault(", ".join(alone), name)
+    return [f"{name}: {types}" for types, name in result.items()]
 
 
 def _types(signature: Signature, port: Port) -> Sequence[str]:
     return signature.types.get(port.type, (port.type,))
 
 
-def alone(found: Agreement) -> tuple[list[str], list[str]]:
+def alone(result: Agreement) -> tuple[list[str], list[str]]:
     """Return what only ours has, and only theirs: attributes, inputs, outputs and types."""
-    bond = found.bond
-    ours, theirs = list(bond.only_ours), [name for name in bond.only_theirs if name not in found.prepared]
+    bond = result.bond
+    ours, theirs = list(bond.only_ours), [name for name in bond.only_theirs if name not in result.prepared]
     ours += [p.name for p in bond.ours.signature.outputs if p.name not in bond.outputs.values()]
     theirs += [p.name for p in bond.theirs.signature.outputs if p.name not in bond.outputs]
     back = {own: name for name, own in bond.inputs.items()}
@@ -167,24 +170,24 @@ def bond_report(console: Console, source: GeneratedCases, bond: Bond) -> None:
     table = Table(title=f"binding ({bond.why})", title_justify="left", title_style="bold")
     for heading in ("", theirs, ours):
         table.add_column(heading, overflow="fold")
-    found = agreement(source, bond)
-    for row in binding_rows(found):
+    result = agreement(source, bond)
+    for row in binding_rows(result):
         table.add_row(row.part, *(Text(cell or "-") for cell in (row.theirs, row.ours)))
     console.print(table)
-    for line in _report_lines(found):
+    for line in _report_lines(result):
         console.print(Text(line), soft_wrap=True)
 
 
-def _report_lines(found: Agreement) -> Iterator[str]:
-    bond = found.bond
+def _report_lines(result: Agreement) -> Iterator[str]:
+    bond = result.bond
     names = (str(bond.ours.operator), str(bond.theirs.operator))
-    for name, parts in zip(names, alone(found), strict=True):
+    for name, parts in zip(names, alone(result), strict=True):
         yield from [f"only {name}: {'; '.join(parts)}"] if parts else []
     for name, rules in zip(names, rules_alone(bond), strict=True):
         yield from [f"rules of {name} that the binding does not name: {', '.join(rules)}"] if rules else []
     yield ""
-    yield shared_text(found)
-    for number, difference in enumerate(found.disagreements, 1):
+    yield shared_text(result)
+    for number, difference in enumerate(result.disagreements, 1):
         yield ""
         yield f"{number}. {difference_text(difference)}"
         for name, said, rules_of in zip(names, difference.said, difference.rules, strict=True):
@@ -193,7 +196,7 @@ def _report_lines(found: Agreement) -> Iterator[str]:
         yield f"   {'case':<24} {difference.ours.case}"
         yield f"   {names[0]:<24} {our_call(difference)}"
         yield f"   {names[1]:<24} {their_call_text(difference)}"
-    for name, reasons in ((names[1], found.ours_alone), (names[0], found.theirs_alone)):
+    for name, reasons in ((names[1], result.ours_alone), (names[0], result.theirs_alone)):
         if reasons:
             yield ""
             yield f"inputs of the other plan that were not translated to {name}: {sum(reasons.values())}"
@@ -201,13 +204,13 @@ def _report_lines(found: Agreement) -> Iterator[str]:
             yield from (f"   {count} times: {reason}" for reason, count in listed[:_LISTED])
 
 
-def shared_text(found: Agreement) -> str:
+def shared_text(result: Agreement) -> str:
     """Return how many inputs both versions have, and whether their answers are the same."""
-    if not found.shared:
-        known = found.bond.stated or found.bond.through
+    if not result.shared:
+        known = result.bond.stated or result.bond.through
         return "no input of the two plans is one of both" if known else "names alone do not say what corresponds"
-    count = f"{found.shared} input{'s' if found.shared > 1 else ''}"
-    if not found.disagreements:
+    count = f"{result.shared} input{'s' if result.shared > 1 else ''}"
+    if not result.disagreements:
         return f"the same answers to all {count} that both have"
     return f"{count} that both have; the smallest with different answers:"
 
@@ -241,7 +244,7 @@ def _telling(said: Sequence[VersionAnswers]) -> int | None:
     columns = [[output.values or () for (output,) in several] for several in outputs]
     count = min(len(values) for several in columns for values in several)
     both = ([{_number(values[at]) for values in several} for several in columns] for at in range(count))
-    return next((at for at, (one, other) in enumerate(both) if one != other), None)
+    return next((at for at, (each, other) in enumerate(both) if each != other), None)
 
 
 def _said_cell(said: VersionAnswers, at: int | None) -> str:
@@ -287,12 +290,12 @@ def their_call_text(difference: Disagreement) -> str:
 
 
 def _ports(facts: Facts) -> dict[str, list[str]]:
-    found = {}
+    result = {}
     for name, ports in facts.ports.items():
         if ports is not None:
             several = (ports,) if isinstance(ports, GivenPort) else ports
-            found[name] = [f"{one.type} {'x'.join(map(str, one.shape)) or 'scalar'}" for one in several]
-    return found
+            result[name] = [f"{each.type} {'x'.join(map(str, each.shape)) or 'scalar'}" for each in several]
+    return result
 
 
 def _call_text(attributes: Mapping[str, Any], ports: Mapping[str, Sequence[str]]) -> str:
@@ -302,18 +305,18 @@ def _call_text(attributes: Mapping[str, Any], ports: Mapping[str, Sequence[str]]
 
 def bond_json(source: GeneratedCases, bond: Bond) -> str:
     """Return the same as `bond_report` as JSON."""
-    found = agreement(source, bond)
+    result = agreement(source, bond)
     names = (str(bond.ours.operator), str(bond.theirs.operator))
     return json.dumps(
         {
             "ours": names[0],
             "theirs": names[1],
             "source": bond.why,
-            "binding": [{"part": r.part, "theirs": r.theirs, "ours": r.ours} for r in binding_rows(found)],
-            "alone": dict(zip(names, alone(found), strict=True)),
-            "shared": found.shared,
-            "without_a_counterpart": {names[0]: dict(found.ours_alone), names[1]: dict(found.theirs_alone)},
-            "behaviour": [_difference_json(names, difference) for difference in found.disagreements],
+            "binding": [{"part": r.part, "theirs": r.theirs, "ours": r.ours} for r in binding_rows(result)],
+            "alone": dict(zip(names, alone(result), strict=True)),
+            "shared": result.shared,
+            "without_a_counterpart": {names[0]: dict(result.ours_alone), names[1]: dict(result.theirs_alone)},
+            "behaviour": [_difference_json(names, difference) for difference in result.disagreements],
         },
         indent=2,
     )
@@ -395,20 +398,20 @@ def _row(
     source: GeneratedCases, ours: VersionSpec, theirs: VersionSpec, planned: Mapping[str, Sequence[str]]
 ) -> list[str]:
     names = [str(version.operator).partition("/")[2] for version in (ours, theirs)]
-    found = bond(source.library, str(theirs.operator), str(ours.operator))
-    if found is None:
+    result = bond(source.library, str(theirs.operator), str(ours.operator))
+    if result is None:
         raise OpconformError(f"{ours.operator} has no bond with {theirs.operator}")
-    compared = agreement(source, found, planned, _MOST)
+    compared = agreement(source, result, planned, _MOST)
     return [*names, binding_cell(compared), _differences_cell(compared), *map(_cell, map("; ".join, alone(compared)))]
 
 
-def binding_cell(found: Agreement) -> str:
+def binding_cell(result: Agreement) -> str:
     """Return a binding in one cell: names that differ, constants, words; or that all names are the same."""
-    bond = found.bond
+    bond = result.bond
     ports = (*bond.inputs.items(), *bond.outputs.items())
     parts = [f"{_code(own)} is {_code(name)}" for name, own in ports if own != name]
     for name, bound in bond.attributes.items():
-        if name in found.prepared:
+        if name in result.prepared:
             continue
         if bound.source is None:
             parts += [f"{_code(name)}: {default_text(bound.constant)}"] if bound.constant is not None else []
@@ -419,7 +422,7 @@ def binding_cell(found: Agreement) -> str:
             parts.append(f"{_code(bound.source)} is {_code(name)}")
         parts += _default_parts(bond, name)
     if bond.stated and bond.binding.by:
-        sets = ", ".join(map(_code, found.prepared))
+        sets = ", ".join(map(_code, result.prepared))
         parts.append(f"{_code(bond.binding.by)} prepares the inputs{' and sets ' if sets else ''}{sets}")
     if not bond.stated:
         parts.append(bond.why)
@@ -435,12 +438,12 @@ def _default_parts(bond: Bond, name: str) -> Iterator[str]:
         yield f"{_code(bound.source or '')} is {default_text(own)} by default, in ONNX {default_text(other)}"
 
 
-def _differences_cell(found: Agreement) -> str:
-    if not found.shared or not found.disagreements:
-        return shared_text(found)
-    shown = [_difference_cell(found.bond, difference) for difference in found.disagreements[:_SHOWN]]
-    more = len(found.disagreements) - len(shown)
-    ours, theirs = found.bond.ours.operator, found.bond.theirs.operator
+def _differences_cell(result: Agreement) -> str:
+    if not result.shared or not result.disagreements:
+        return shared_text(result)
+    shown = [_difference_cell(result.bond, difference) for difference in result.disagreements[:_SHOWN]]
+    more = len(result.disagreements) - len(shown)
+    ours, theirs = result.bond.ours.operator, result.bond.theirs.operator
     rest = [f"{more} more: `opconform diff {theirs} {ours}`"] if more else []
     return "<br>".join([*shown, *rest])
 

@@ -61,14 +61,14 @@ class Agreement:
 
 def plans(source: GeneratedCases, versions: Iterable[VersionSpec]) -> dict[str, list[str]]:
     """Return the ids of the planned cases of operator versions; of the lock, if it is fresh."""
-    locked, found = locked_files(source.library), dict[str, list[str]]()
+    locked, result = locked_files(source.library), dict[str, list[str]]()
     for version in versions:
         name, operator = str(version.operator), f"{version.operator.standard}/{version.operator.name}"
-        if name not in found:
+        if name not in result:
             files = [file for file in locked.get(operator, ()) if file.stem.replace("-", "/", 1) == name]
             selection = Selection((f"{name}/*",))
-            found[name] = [id_ for _, ids in locked_ids(files) for id_ in ids] or [*planned(source.library, selection)]
-    return found
+            result[name] = [id_ for _, ids in locked_ids(files) for id_ in ids] or [*planned(source.library, selection)]
+    return result
 
 
 def agreement(
@@ -83,7 +83,7 @@ def agreement(
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _SideAnswers:
     """The answers of one side, and the kind and bounds of each option; `clauses` of an invalid call."""
 
     answers: VersionAnswers
@@ -100,7 +100,7 @@ class _Comparison:
     def result(self) -> Agreement:
         ours_alone: Counter[str] = Counter()
         theirs_alone: Counter[str] = Counter()
-        found: dict[tuple[object, ...], list[Disagreement]] = {}
+        result: dict[tuple[object, ...], list[Disagreement]] = {}
         prepared: dict[str, dict[str, None]] = {}
         shared, met = 0, set[tuple[object, ...]]()
         for call in self._calls(theirs_alone):
@@ -111,7 +111,7 @@ class _Comparison:
             try:
                 theirs = their_call(self.bond, call.facts, call.arrays)
                 check_same_formula(self.bond, call, theirs)
-                told = self._told(call, defaults=False)
+                both_answers = self._side_answers(call, defaults=False)
             except Inexpressible as error:
                 ours_alone[str(error)] += 1
                 continue
@@ -120,15 +120,15 @@ class _Comparison:
             shared += 1
             for name in sorted(theirs.prepared):
                 prepared.setdefault(name, {})[plain_text(theirs.attributes[name])] = None
-            difference = self._difference(call, theirs, told)
+            difference = self._difference(call, theirs, both_answers)
             if difference is None and (left_out := self._left_out(call)):
                 try:
-                    difference = self._difference(call, theirs, self._told(call, defaults=True), left_out)
+                    difference = self._difference(call, theirs, self._side_answers(call, defaults=True), left_out)
                 except (Inexpressible, OpconformError, RecursionError):
                     difference = None
             if difference is not None:
-                found.setdefault(_cause(difference), []).append(difference)
-        smallest = [_smallest(some) for some in found.values()]
+                result.setdefault(_cause(difference), []).append(difference)
+        smallest = [_smallest(some) for some in result.values()]
         smallest.sort(key=lambda d: (bool(d.left_out), not d.disjoint, d.ours.elements, d.ours.case))
         given = {name: tuple(sorted(values)) for name, values in prepared.items()}
         return Agreement(self.bond, shared, ours_alone, theirs_alone, tuple(smallest), given)
@@ -154,10 +154,12 @@ class _Comparison:
     def _is_of_ours_alone(self, call: OurCall) -> bool:
         """Return whether a call is invalid for its types, or for what theirs have no name for, or no shape."""
         signature = self.bond.ours.signature
-        shapeless = {one.source for one in self.bond.attributes.values() if one.source and signature.input(one.source)}
+        shapeless = {
+            each.source for each in self.bond.attributes.values() if each.source and signature.input(each.source)
+        }
         return bool({*call.mended} & {*self.bond.only_ours, *signature.types, *shapeless})
 
-    def _told(self, call: OurCall, *, defaults: bool) -> tuple[_Told, _Told]:
+    def _side_answers(self, call: OurCall, *, defaults: bool) -> tuple[_SideAnswers, _SideAnswers]:
         bond, wanted = self.bond, tuple(self.bond.outputs.values())
         own = _answers(call, call.facts, self._own, wanted, Call)
         rules = self._their_rules_by_default if defaults else self._their_rules
@@ -186,12 +188,16 @@ class _Comparison:
         return tuple(names)
 
     def _difference(
-        self, call: OurCall, theirs: TheirCall, told: tuple[_Told, _Told], left_out: tuple[str, ...] = ()
+        self,
+        call: OurCall,
+        theirs: TheirCall,
+        both_answers: tuple[_SideAnswers, _SideAnswers],
+        left_out: tuple[str, ...] = (),
     ) -> Disagreement | None:
-        ours, other = told
+        ours, other = both_answers
         both = [[_is_compatible(a, b) for b in other.options] for a in ours.options]
         lonely = [not any(row) for row in both] + [not any(column) for column in zip(*both, strict=True)]
-        lonely.append(len({"anything" in {kind for kind, _ in one.options} for one in told}) > 1)
+        lonely.append(len({"anything" in {kind for kind, _ in each.options} for each in both_answers}) > 1)
         disjoint = not any(map(any, both))
         if not (ours.options or other.options) or not (disjoint or any(lonely)):
             return None
@@ -230,26 +236,26 @@ def _of_default(version: VersionSpec, names: Sequence[str]) -> list[str]:
     ]
 
 
-def _is_compatible(one: tuple[str, tuple[Bounds, ...]], other: tuple[str, tuple[Bounds, ...]]) -> bool:
+def _is_compatible(each: tuple[str, tuple[Bounds, ...]], other: tuple[str, tuple[Bounds, ...]]) -> bool:
     """Return whether one answer is right by both options."""
-    (kind, outputs), (other_kind, others) = one, other
+    (kind, outputs), (other_kind, others) = each, other
     if "rejected" in (kind, other_kind) or "anything" in (kind, other_kind):
         return kind == other_kind or "anything" in (kind, other_kind)
     return len(outputs) == len(others) and all(map(_overlap, outputs, others))
 
 
-def _overlap(one: Bounds, other: Bounds) -> bool:
-    if one.shape != other.shape:
+def _overlap(each: Bounds, other: Bounds) -> bool:
+    if each.shape != other.shape:
         return False
-    nothing = np.zeros(one.value.shape, np.uint8)
-    flags, other_flags = (nothing if bounds.flags is None else bounds.flags for bounds in (one, other))
+    nothing = np.zeros(each.value.shape, np.uint8)
+    flags, other_flags = (nothing if bounds.flags is None else bounds.flags for bounds in (each, other))
     free = ((flags | other_flags) & Flag.FREE) > 0
     special = (flags & other_flags & EXCEPTIONAL) > 0
     with np.errstate(invalid="ignore"):
-        if one.lower.dtype.kind in "OcUS" or other.lower.dtype.kind in "OcUS":
-            meet = np.asarray(one.value == other.value)
+        if each.lower.dtype.kind in "OcUS" or other.lower.dtype.kind in "OcUS":
+            meet = np.asarray(each.value == other.value)
         else:
-            meet = (one.lower <= other.upper) & (other.lower <= one.upper)
+            meet = (each.lower <= other.upper) & (other.lower <= each.upper)
     return bool(np.all(meet | free | special))
 
 
@@ -285,11 +291,11 @@ def _cause(difference: Disagreement) -> tuple[object, ...]:
 
 
 def _smallest(some: Sequence[Disagreement]) -> Disagreement:
-    def size(one: Disagreement) -> tuple[object, ...]:
+    def size(each: Disagreement) -> tuple[object, ...]:
         # a single element or none shows least
-        elements = one.ours.elements
-        shown = elements if elements > 1 and all(a.size for a in one.ours.arrays) else LARGEST + (not elements)
-        return not one.disjoint, shown, len(one.ours.facts.given), len(one.ours.case), one.ours.case
+        elements = each.ours.elements
+        shown = elements if elements > 1 and all(a.size for a in each.ours.arrays) else LARGEST + (not elements)
+        return not each.disjoint, shown, len(each.ours.facts.given), len(each.ours.case), each.ours.case
 
     first = min(some, key=size)
     return replace(first, count=len(some))
@@ -317,7 +323,9 @@ def planned_call(source: GeneratedCases, text: str) -> OurCall | None:
     return OurCall(text, facts, arrays, elements, part.lane.clauses, mended) if elements <= LARGEST else None
 
 
-def _answers(call: OurCall, facts: Facts, reference: Reference, wanted: Sequence[str], call_type: type[Call]) -> _Told:
+def _answers(
+    call: OurCall, facts: Facts, reference: Reference, wanted: Sequence[str], call_type: type[Call]
+) -> _SideAnswers:
     """Return the admissible answers of a call. Raises Inexpressible, OpconformError if its formula has none."""
     try:
         return _told_by(call, facts, recorded(reference, facts, call.arrays, call_type), wanted)
@@ -325,14 +333,14 @@ def _answers(call: OurCall, facts: Facts, reference: Reference, wanted: Sequence
         raise OpconformError(f"{facts.operator}: its formula has no answer: {error!r}") from error
 
 
-def _told_by(call: OurCall, facts: Facts, recording: Recording, wanted: Sequence[str]) -> _Told:
+def _told_by(call: OurCall, facts: Facts, recording: Recording, wanted: Sequence[str]) -> _SideAnswers:
     broken = recording.invalid_clause
     if not broken:
         masks = recording.invalid(list(call.arrays), 1)
         broken = next((clause for clause, where in masks.items() if where.any()), "")
     if broken:
         clause = broken.removeprefix(THEIRS)
-        return _Told(VersionAnswers(call.case, (), (clause,), clause))
+        return _SideAnswers(VersionAnswers(call.case, (), (clause,), clause))
     expectation = recording.expectation(list(call.arrays), lanes=1)
     given = [name for name, type_ in facts.outputs.items() if type_ is not None]
     places = [given.index(name) for name in wanted if name in given]
@@ -348,4 +356,4 @@ def _told_by(call: OurCall, facts: Facts, recording: Recording, wanted: Sequence
     said = VersionAnswers(call.case, tuple(answers.values()), ())
     open_ = {*_open(said)}
     shown = tuple(replace(a, labels=tuple(la for la in a.labels if la[0] in open_)) for a in said.answers)
-    return _Told(replace(said, answers=shown), tuple(options))
+    return _SideAnswers(replace(said, answers=shown), tuple(options))

@@ -49,18 +49,18 @@ class Bond:
     def attributes(self) -> Mapping[str, BoundAttribute]:
         """Their attributes with ours, or constants."""
         signature = self.theirs.signature
-        return {name: one for name, one in self.binding.attributes.items() if signature.attribute(name) is not None}
+        return {name: each for name, each in self.binding.attributes.items() if signature.attribute(name) is not None}
 
     @functools.cached_property
     def only_ours(self) -> tuple[str, ...]:
         """Our attributes and inputs that no name of theirs is bound to; a function under `by` may read them."""
-        bound = {*self.inputs.values(), *(one.source for one in self.binding.attributes.values())}
+        bound = {*self.inputs.values(), *(each.source for each in self.binding.attributes.values())}
         return tuple(name for name in _names(self.ours) if name not in bound)
 
     @functools.cached_property
     def only_theirs(self) -> tuple[str, ...]:
         """Their attributes and inputs that are bound to none of ours."""
-        bound = {*self.inputs, *(name for name, one in self.attributes.items() if one.source is not None)}
+        bound = {*self.inputs, *(name for name, each in self.attributes.items() if each.source is not None)}
         return tuple(name for name in _names(self.theirs) if name not in bound)
 
 
@@ -70,12 +70,12 @@ def _names(version: VersionSpec) -> Iterator[str]:
     )
 
 
-def bond(library: Library, one: str, other: str) -> Bond | None:
+def bond(library: Library, each: str, other: str) -> Bond | None:
     """Return the bond of two operator versions, in whichever direction one is stated, else implied; None without any.
 
     Raises OpconformError for names of no version.
     """
-    (spec, key), (other_spec, other_key) = library.operator_version(one), library.operator_version(other)
+    (spec, key), (other_spec, other_key) = library.operator_version(each), library.operator_version(other)
     first, second = (spec, spec.version(key)), (other_spec, other_spec.version(other_key))
     for (our_spec, ours), (their_spec, theirs) in ((first, second), (second, first)):
         binding = ours.binding
@@ -147,7 +147,7 @@ def _by_name(ours: VersionSpec, theirs: VersionSpec) -> Binding:
         own = our_attributes.get(role_of(name)) or (name if name in our_inputs else None)
         if own is not None:
             attributes[attribute.name] = BoundAttribute(own)
-    taken = {one.source for one in attributes.values()}
+    taken = {each.source for each in attributes.values()}
     inputs = dict(_positions(theirs.signature.inputs, [p for p in ours.signature.inputs if p.name not in taken]))
     for port in theirs.signature.inputs:
         if inputs[port.name] is None and role_of(port.name) in our_attributes:

@@ -71,8 +71,8 @@ def as_ours(bond: Bond, case: str, facts: Facts, arrays: Sequence[Array]) -> Our
         ports = dict(zip((p.name for p in bond.ours.signature.inputs), chosen[len(attributes) :], strict=True))
         try:
             call = _call(bond, case, ports, values, facts)
-            found = their_call(bond, call.facts, call.arrays)
-            lost = _lost(found, wanted, bond)
+            result = their_call(bond, call.facts, call.arrays)
+            lost = _lost(result, wanted, bond)
         except (Inexpressible, OpconformError) as error:
             why = why or (str(error) if isinstance(error, Inexpressible) else "")
             continue
@@ -80,7 +80,7 @@ def as_ours(bond: Bond, case: str, facts: Facts, arrays: Sequence[Array]) -> Our
             return call
         if lost[0] >= len(wanted.inputs) and asked < _MOST_ASKED:
             asked += 1
-            if _is_implied(bond, facts, arrays, found):
+            if _is_implied(bond, facts, arrays, result):
                 return call
         if lost[0] > far:  # the nearest call says best what is lacking
             far, why = lost[0], f"no call of {bond.ours.operator} was found for {lost[1]}"
@@ -99,20 +99,20 @@ def _lifted(facts: Facts, given: Mapping[str, list[Array] | None]) -> dict[str, 
 
 
 def _kinds(ports: GivenPort | tuple[GivenPort, ...] | None) -> list[str]:
-    return [] if ports is None else [ports.type] if isinstance(ports, GivenPort) else [one.type for one in ports]
+    return [] if ports is None else [ports.type] if isinstance(ports, GivenPort) else [each.type for each in ports]
 
 
-def _is_implied(bond: Bond, facts: Facts, arrays: Sequence[Array], found: TheirCall) -> bool:
+def _is_implied(bond: Bond, facts: Facts, arrays: Sequence[Array], result: TheirCall) -> bool:
     """Return whether a call of theirs has the same formula as one with what `found` says besides."""
     stated = {source.attribute for source in bond.theirs.types_from.values()}
     kept = {name: value for name, value in facts.attributes.items() if name in stated}
-    other = replace(facts, attributes={**found.attributes, **kept}, given=frozenset(found.attributes) | kept.keys())
+    other = replace(facts, attributes={**result.attributes, **kept}, given=frozenset(result.attributes) | kept.keys())
     reference = reference_of(bond.their_spec, bond.theirs)
     try:
-        one, two = (recorded(reference, said, arrays) for said in (facts, other))
+        each, two = (recorded(reference, said, arrays) for said in (facts, other))
     except OpconformError:
         return False
-    return one.graph.content == two.graph.content and one.forks == two.forks
+    return each.graph.content == two.graph.content and each.forks == two.forks
 
 
 def check_same_formula(bond: Bond, call: OurCall, theirs: TheirCall) -> None:
@@ -167,7 +167,7 @@ def _input_candidates(
     number = facts.attributes.get(port.name)
     if number is None:
         number = next(
-            (facts.attributes.get(name) for name, one in bond.binding.attributes.items() if one.source == port.name),
+            (facts.attributes.get(name) for name, each in bond.binding.attributes.items() if each.source == port.name),
             None,
         )
     if isinstance(number, int | float | tuple) and not isinstance(number, bool):
@@ -197,7 +197,7 @@ def _attribute_candidates(bond: Bond, name: str, wanted: TheirCall, facts: Facts
     for value in _values_for(bond, name, attribute.kind, wanted, facts):
         if value is not None and attribute.kind in ("bool", "boolean") and value in (0, 1):
             value = bool(value)  # noqa: PLW2901 - the kind that this version has
-        if any(text_of_word(value) == text_of_word(one) and type(value) is type(one) for one in seen):
+        if any(text_of_word(value) == text_of_word(each) and type(value) is type(each) for each in seen):
             continue
         if value is None and attribute.required:
             continue
@@ -217,7 +217,7 @@ def _values_for(bond: Bond, name: str, kind: str, wanted: TheirCall, facts: Fact
     yield from _namesakes(bond, name, kind, wanted)
     yield None
     if kind.endswith("s"):
-        bound = any(one.source == name for one in bond.binding.attributes.values())
+        bound = any(each.source == name for each in bond.binding.attributes.values())
         yield from _parts(wanted, facts, bound=bound)
     else:
         levels = bond.ours.parameters.get(name, {}).values()
@@ -226,10 +226,10 @@ def _values_for(bond: Bond, name: str, kind: str, wanted: TheirCall, facts: Fact
 
 def _bound_value(bond: Bond, name: str, wanted: TheirCall) -> Iterator[Any]:
     """Yield the value of the attribute that is bound to ours, in our words."""
-    for their_name, one in bond.binding.attributes.items():
-        if one.source == name:
+    for their_name, each in bond.binding.attributes.items():
+        if each.source == name:
             value = wanted.attributes.get(their_name)
-            back = {text_of_word(word): own for own, word in one.words.items()}
+            back = {text_of_word(word): own for own, word in each.words.items()}
             if back:
                 yield back.get(text_of_word(value))
             elif not isinstance(value, str):
@@ -326,27 +326,27 @@ def _port(several: Sequence[tuple[str, Array]], *, variadic: bool) -> GivenPort 
     return ports if variadic else ports[0]
 
 
-def _lost(found: TheirCall, wanted: TheirCall, bond: Bond) -> tuple[int, str] | None:
+def _lost(result: TheirCall, wanted: TheirCall, bond: Bond) -> tuple[int, str] | None:
     """Return the first part of a call of theirs that another one lacks, and its index: inputs first, then attributes.
 
     Attributes that only state types don't count.
     """
     stated = {source.attribute for source in bond.theirs.types_from.values()} | bond.theirs.unused.keys()
-    ports = dict.fromkeys([*wanted.inputs, *found.inputs])
+    ports = dict.fromkeys([*wanted.inputs, *result.inputs])
     for index, name in enumerate(ports):
-        mine, its = found.inputs.get(name), wanted.inputs.get(name)
+        mine, its = result.inputs.get(name), wanted.inputs.get(name)
         if (mine is None) != (its is None) or len(mine or ()) != len(its or ()):
             return index, name if its is not None else f"a missing {name}"
         if any(not _equal(a, b) for a, b in zip(mine or (), its or (), strict=True)):
             return index, f"{name} of shape {', '.join(map(_dims, its or ()))}"
-    attributes, unsaid = dict.fromkeys([*wanted.attributes, *found.attributes]), None
+    attributes, unsaid = dict.fromkeys([*wanted.attributes, *result.attributes]), None
     for index, name in enumerate(attributes, len(ports)):
-        one, other = found.attributes.get(name), wanted.attributes.get(name)
+        each, other = result.attributes.get(name), wanted.attributes.get(name)
         if name in stated:
             continue
-        if (one is None) != (other is None):
+        if (each is None) != (other is None):
             unsaid = unsaid or (_UNSAID, f"a missing {name}" if other is None else f"{name}={plain_text(other)}")
-        elif not _alike(one, other):
+        elif not _alike(each, other):
             return index, f"{name}={plain_text(other)}"
     return unsaid
 
@@ -355,18 +355,18 @@ def _dims(array: Array) -> str:
     return "x".join(map(str, array.shape[1:])) or "scalar"
 
 
-def _alike(one: Any, other: Any) -> bool:
-    if isinstance(one, str) or isinstance(other, str):
-        return bool(one == other)
+def _alike(each: Any, other: Any) -> bool:
+    if isinstance(each, str) or isinstance(other, str):
+        return bool(each == other)
     try:
-        return bool(np.array_equal(np.asarray(one), np.asarray(other), equal_nan=True))
+        return bool(np.array_equal(np.asarray(each), np.asarray(other), equal_nan=True))
     except TypeError:
-        return bool(one == other)
+        return bool(each == other)
 
 
-def _equal(one: Array, other: Array) -> bool:
-    if one.shape != other.shape:
+def _equal(each: Array, other: Array) -> bool:
+    if each.shape != other.shape:
         return False
-    if one.dtype == object or other.dtype.kind not in "fiub" or one.dtype.kind not in "fiub":
-        return list(map(str, one.reshape(-1))) == list(map(str, other.reshape(-1)))
-    return bool(np.array_equal(one, other, equal_nan=one.dtype.kind == "f" and other.dtype.kind == "f"))
+    if each.dtype == object or other.dtype.kind not in "fiub" or each.dtype.kind not in "fiub":
+        return list(map(str, each.reshape(-1))) == list(map(str, other.reshape(-1)))
+    return bool(np.array_equal(each, other, equal_nan=each.dtype.kind == "f" and other.dtype.kind == "f"))

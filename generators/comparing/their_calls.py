@@ -157,7 +157,7 @@ def _evaluated(seen: _Seen, graph: Graph, arrays: Sequence[Array]) -> TheirCall:
         silences=version.options,
         clauses=version.clause_ids,
     )
-    return TheirCall(attributes, inputs, frozenset(attributes.keys() & seen.call.told), facts)
+    return TheirCall(attributes, inputs, frozenset(attributes.keys() & seen.call.both_answers), facts)
 
 
 def _plain(array: Array, shape: tuple[int, ...]) -> Array:
@@ -213,7 +213,7 @@ class _Theirs(Bound):
         self.facts = replace(self.facts, operator=operator, version=bond.theirs.operator.version, ports=ports)
 
     @property
-    def told(self) -> frozenset[str]:
+    def both_answers(self) -> frozenset[str]:
         """The attributes of theirs that the call of the formula has."""
         return frozenset(self._own)
 
@@ -370,8 +370,8 @@ class _Theirs(Bound):
         own = self._binding.inputs.get(port)
         if own is not None and self._call.facts.ports.get(own) is not None:
             return self._call.known(own)
-        found = self._constant_of(next(p for p in self.version_spec.signature.inputs if p.name == port))
-        return np.asarray(found)
+        result = self._constant_of(next(p for p in self.version_spec.signature.inputs if p.name == port))
+        return np.asarray(result)
 
     def check(
         self, name: CheckName, outputs: Sequence[str] = (), arrays: Sequence[Value] = (), **settings: float | str
@@ -393,5 +393,5 @@ def words_of(version: VersionSpec, name: str) -> list[str]:
     return list(dict.fromkeys(v for v in values if isinstance(v, str) and not isinstance(v, Word)))
 
 
-def _same(one: object, other: object) -> bool:
-    return bool(np.array_equal(np.asarray(one), np.asarray(other))) if other is not None else False
+def _same(each: object, other: object) -> bool:
+    return bool(np.array_equal(np.asarray(each), np.asarray(other))) if other is not None else False
