@@ -28,7 +28,9 @@ def conv_transpose(c: Call, formula: Formula, src: Value, weights: Value, bias: 
     strides, spans, more = _steps(c, w.shape[2:])
     pads = _told(c, len(spans))
     if pads is None:
-        pads = _halves([max(0, span - step) for span, step in zip(spans, strides, strict=True)], _upper(c))
+        largest = max(strides, default=1) == 1 or c.open("same-extents") == "largest"
+        places = strides if largest else (1,) * len(strides)  # of dst, for the last place of src
+        pads = _halves([max(0, span - count) for span, count in zip(spans, places, strict=True)], _upper(c))
     if any(extra >= step for extra, step in zip(more, strides, strict=True)):
         c.open("output-padding-large")
     end = [after - extra for after, extra in zip(pads[1], more, strict=True)]

@@ -103,7 +103,8 @@ def _axes(c: Call, x: Value) -> list[Axis]:
     c.require("one-of", bool(sizes or scales))
     extents = x.shape[2:]
     c.require("per-axis", len(sizes or scales) == len(extents) and len(scales or sizes) == len(extents))
-    c.require("positive", all(size > 0 for size in sizes) and all(scale > 0 for scale in scales))
+    c.require("positive", all(size > 0 for size in sizes))
+    c.require("scales-positive", all(scale > 0 for scale in scales))
     found = []
     for place, extent in enumerate(extents, 2):
         if sizes:

@@ -14,6 +14,9 @@ from . import Shaping
 from .onednn import as_told, channels_second, pooled_sources
 from .pointwise import meet
 
+_ROUNDING_OF_MEANS = 2.0**-22
+"""A mean that is off by so small a part of itself is still that of src: it is a number of float32."""
+
 
 def rms_norm(c: Call, src: Value, gamma: Value | None = None) -> Value:
     """The element over the root of the mean square plus epsilon, times gamma.
@@ -129,7 +132,11 @@ def batch_norm_training_backward(
     inverse = 1.0 / (spread + c.float32("epsilon")).sqrt()
     normal = (x - mu) * inverse
     scaled = g if gamma is None or not c.wants("diff_gamma") else g * gamma.cast("float32").reshape(*shape)
-    of_src = (scaled - scaled.mean(axes) - normal * (scaled * normal).mean(axes)) * inverse
+    own = x.mean(axes)
+    apart = (own - mu).abs() > mu.abs() * _ROUNDING_OF_MEANS
+    # the variance changes with the mean, too, unless the mean is that of src
+    around = normal - normal.mean(axes) if c.open("other-mean", apart) == "the-variance-s-too" else normal
+    of_src = (scaled - scaled.mean(axes) - around * (scaled * normal).mean(axes)) * inverse
     return as_told(c, of_src), (g * normal).sum(axes, keep=False), g.sum(axes, keep=False)
 
 

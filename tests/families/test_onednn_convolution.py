@@ -127,3 +127,21 @@ def test_an_odd_padding_of_a_gradient_is_split_as_its_page_says(word: str, befor
     pads = {"pads_begin": (before, 0), "pads_end": (1 - before, 0)}
     (want,) = values("onednn/ConvolutionBackwardData", given, {"diff_src": "float32"}, **attributes | pads)
     np.testing.assert_array_equal(found, want)
+
+
+def test_the_same_extents_may_be_any_that_a_convolution_takes_to_those_of_src() -> None:
+    src, weights = drawn(1, 4, 5, 2), drawn(3, 3, 3, 2)
+    told = SETTINGS[0] | {"strides": (2, 1), "weights_format": "XOI", "auto_pad": "SAME_UPPER"}
+    found = readings("onednn/ConvTranspose", {"src": src, "weights": weights}, {"dst": "float32"}, **told)
+    assert not isinstance(found, str)
+    extents = {reading.taken["same-extents"]: reading.values[0].shape for reading in found}
+    assert extents == {"largest": (1, 8, 5, 3), "smallest": (1, 7, 5, 3)}
+
+
+def test_pads_have_no_effect_on_a_gradient_beside_auto_pad() -> None:
+    given = {"diff_dst": drawn(1, 4, 3, 3), "weights": drawn(3, 3, 2, 3)}
+    attributes = SETTINGS[0] | {"dst_shape": (1, 6, 5, 2)}
+    pads = {"auto_pad": "VALID", "pads_begin": (1, 1), "pads_end": (1, 1)}
+    (found,) = values("onednn/ConvolutionBackwardData", given, {"diff_src": "float32"}, **attributes | pads)
+    (want,) = values("onednn/ConvolutionBackwardData", given, {"diff_src": "float32"}, **attributes)
+    np.testing.assert_array_equal(found, want)

@@ -212,3 +212,22 @@ def test_the_gradient_of_the_nearest_is_the_sum_of_what_took_an_element() -> Non
     )
     taken = np.rint((np.arange(7) + 0.5) * (5 / 7) - 0.5).astype(int)  # no place is half-way
     np.testing.assert_array_equal(y[0, :, 0], np.bincount(taken, weights=g[0, :, 0]))
+
+
+@pytest.mark.parametrize("moved", [0.0, 0.5])
+def test_a_mean_that_is_not_that_of_the_batch_may_move_the_variance(moved: float) -> None:
+    x, g = (DRAW.integers(-8, 8, (4, 2)).astype(F) for _ in range(2))
+    mean, variance = x.mean(0, dtype=F) + F(moved), x.var(0, dtype=F)
+    given = {"src": x, "diff_dst": g, "mean": mean, "variance": variance}
+    found = readings("onednn/BatchNormTrainingBackward", given, {"diff_src": "float32"}, epsilon=0.5)
+    assert not isinstance(found, str)
+    off, inverse = x.astype(np.float64) - mean, 1 / np.sqrt(variance + 0.5)
+    of_variance = (g * off).sum(0) * inverse**3 / -2
+    of_mean = -inverse * g.sum(0)
+    shares = [of_mean, of_mean - of_variance * 2 * off.mean(0)]  # by the variance as a number, and as a function of it
+    want = [g * inverse + of_variance * off / 2 + share / 4 for share in shares]
+    for reading in found:
+        answer = want[reading.taken.get("other-mean") == "the-variance-s-too"]
+        np.testing.assert_allclose(reading.values[0], answer, rtol=1e-6, atol=1e-7)
+    assert {"other-mean" in reading.taken for reading in found} == {True}
+    assert np.allclose(*want, atol=1e-6) == (moved == 0)
