@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
 
@@ -39,6 +40,8 @@ def interpolate(c: Call, data: Value, *_: Value | None) -> Value:
     chosen = {axis.place for axis in axes}
     if mode == "linear_onnx" and _LINEAR_ONNX.get(x.rank) != chosen:
         c.open("linear-onnx-axes")
+    elif mode == "linear_onnx":
+        axes = _in_turn(c, axes, places)
     c.require_if_stated("pillow-axes", not pillow or len(axes) <= 2)
     if any(axis.size and not axis.extent for axis in axes):
         c.open("nothing")
@@ -132,6 +135,15 @@ def _axes(c: Call, x: Value) -> list[Axis]:
     return found
 
 
+def _in_turn(c: Call, axes: list[Axis], places: str) -> list[Axis]:
+    """The axes, whose coordinates may divide by the scales in the order of the list, whatever axes they are for."""
+    ordered = sorted(axes, key=lambda axis: axis.place)
+    turned = [replace(axis, scale=named.scale) for axis, named in zip(ordered, axes, strict=True)]
+    if places == "align_corners" or turned == ordered or c.open("scales-in-turn") == "by-axes":
+        return axes
+    return turned
+
+
 def _scaled(c: Call, extent: int, scale: Fraction) -> int:
     """The new extent: the product, rounded down; if it is just below a whole number, that is open."""
     product = extent * scale
@@ -141,12 +153,13 @@ def _scaled(c: Call, extent: int, scale: Fraction) -> int:
 
 def _nearest(c: Call, x: Value, axes: Sequence[Axis], places: str) -> Value:
     way, chosen = c.attr("nearest_mode"), [axis.place for axis in axes]
-    if way == "round_prefer_ceil" and any(_halfway(axis, places) for axis in axes) and c.open("half-up") == "even":
-        way = "round_even"
     others = [Axis(i, n, n, Fraction(n), Fraction(1)) for i, n in enumerate(x.shape) if i not in chosen]
-    up = places == "tf_half_pixel_for_nn" and way in ("round_prefer_ceil", "round_even", "ceil")
+    up = places == "tf_half_pixel_for_nn" and way in ("round_prefer_ceil", "ceil")
     shifted = up and any(axis.extent > 1 for axis in others) and c.open("other-axes") == "shifted"
-    resized = [axis for axis in (*axes, *(others if shifted else ())) if not axis.stays(places)]
+    named = (*axes, *(others if shifted else ()))
+    if way == "round_prefer_ceil" and any(_halfway(axis, places) for axis in named) and c.open("half-up") == "even":
+        way = "round_even"
+    resized = [axis for axis in named if not axis.stays(places)]
     return c.one_of(*nearest(c, x, resized, places, way))
 
 

@@ -128,6 +128,28 @@ def test_half_way_the_text_rounds_up_and_the_code_to_even_numbers() -> None:
     assert taken == {"up": [1, 3, 5, 7], "even": [0, 2, 4, 6]}
 
 
+def test_the_code_rounds_half_way_coordinates_of_other_axes_to_even_numbers_too() -> None:
+    x = np.arange(3, dtype=F).reshape(1, 3, 1, 1)
+    given = {"data": x, "sizes": np.array([1, 1]), "scales": F([1, 1]), "axes": np.array([2, 3])}
+    words = {"mode": "nearest", "shape_calculation_mode": "sizes", "nearest_mode": "round_prefer_ceil"}
+    words["coordinate_transformation_mode"] = "tf_half_pixel_for_nn"
+    found = readings("openvino/Interpolate-4", given, {"output": "float32"}, **words)
+    assert {tuple(one.values[0].reshape(-1).tolist()) for one in found} == {(0, 1, 2), (1, 2, 2), (0, 2, 2)}
+
+
+@pytest.mark.parametrize("version", [4, 11])
+def test_with_linear_onnx_the_text_turns_scales_with_the_axes_and_the_code_does_not(version: int) -> None:
+    x = np.arange(8, dtype=F).reshape(1, 1, 2, 4)
+    given = {"axes": np.array([3, 2]), "sizes": np.array([2, 2]), "scales": F([1, 1])}
+    if version == 11:
+        given = {"axes": given["axes"], "scales_or_sizes": given["sizes"]}
+    given = {("data" if version == 4 else "image"): x, **given}
+    words = {"mode": "linear_onnx", "shape_calculation_mode": "sizes", "coordinate_transformation_mode": "asymmetric"}
+    found = readings(f"openvino/Interpolate-{version}", given, {"output": "float32"}, **words)
+    taken = {one.taken.get("scales-in-turn"): one.values[0].reshape(-1).tolist() for one in found}
+    assert taken == {"by-axes": [0, 2, 4, 6], "in-turn": [0, 1, 4, 5]}
+
+
 def test_the_i_th_size_is_for_the_i_th_axis_and_padding_counts() -> None:
     x = NUMBERS.normal(size=(1, 2, 3, 4)).astype(F)
     pads = {"pads_begin": [0, 0, 1, 0], "pads_end": [0, 0, 0, 2]}
