@@ -40,14 +40,19 @@ def _complex(c: Call, formula: Formula, data: Value, axes: Value, signal_size: V
 def rdft(c: Call, formula: Formula, data: Value, axes: Value, signal_size: Value | None = None) -> Value:
     """The transform of real numbers; of the last axis that axes list only the first S // 2 + 1 elements.
 
-    data: D; axes, signal_size: as for `dft`; result: [D..., 2] with the extents S. Source: OpenVINO RDFT-9.
+    data: D; axes, signal_size: as for `dft`; result: [D..., 2] with the extents S. An S of 0 has an element, too, by
+    S // 2 + 1: a sum of nothing, which is 0. Source: OpenVINO RDFT-9.
     """
     places, sizes = _places(c, data.rank, axes, signal_size)
     x = _resized(data, places, sizes).reshape(*_extents(data.shape, places, sizes), 1)
     if not places:
         return x.pad([*[(0, 0)] * data.rank, (0, 1)])
     y = _in_any_order(formula, x, places[::-1], inverse=0)
-    return y[_first(places[-1], y.shape[places[-1]] // 2 + 1)]
+    last = places[-1]
+    extents = [y.shape[place] for place in places]
+    if 0 in extents and c.open("no-length") == "zero" and not extents[-1]:
+        return y.sum((last,), keep=True)
+    return y[_first(last, extents[-1] // 2 + 1)]
 
 
 def irdft(c: Call, formula: Formula, data: Value, axes: Value, signal_size: Value | None = None) -> Value:

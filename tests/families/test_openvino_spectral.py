@@ -68,6 +68,14 @@ def test_half_a_spectrum_may_be_mirrored_before_it_gets_its_size_as_the_formula_
         assert any(one.values[0] == pytest.approx(wanted, abs=1e-9) for one in found)
 
 
+@pytest.mark.parametrize(("shape", "sizes"), [((2, 5), [0]), ((2, 0), None)])
+def test_half_of_an_axis_without_elements_is_nothing_or_the_one_zero_that_the_page_counts(shape, sizes) -> None:
+    found = readings("openvino/RDFT-9", ports(drawn(*shape), [1], sizes), {"output": "float32"})
+    admitted = [one.values[0] for one in found if one.values]
+    assert {value.shape for value in admitted} == {(2, 0, 2), (2, 1, 2)}
+    assert not any(value.any() for value in admitted)
+
+
 def one_by_one(x, order, type_):
     """Return transforms along axes as sums in a narrow type, one axis after another."""
     for axis in order:
