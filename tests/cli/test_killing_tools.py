@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from fakes.here import shipped
 from fakes.sampled import slow
 
 from opconform.cases.ids import Selection
@@ -24,7 +23,6 @@ RECORD = Path(__file__).parents[2] / "docs" / "tool-kills.jsonl"
 
 def matrix(name: str) -> VersionMatrix:
     source = GeneratedCases()
-    source.__dict__["library"] = shipped()
     smoke = [text for text in suite_cases("smoke") if text.startswith(f"{name}/")]
     return tools_tested(source, name, list(selected(source, Selection((name,)))), smoke)
 
