@@ -439,7 +439,8 @@ def region_yolo(c: Call, data: Value) -> Value:
     coords, classes, soft = int(c.attr("coords")), int(c.attr("classes")), bool(c.attr("do_softmax"))
     regions = int(c.attr("num")) if soft else len(c.ints("mask") or ())
     first, last = int(c.attr("axis")), int(c.attr("end_axis"))
-    c.require("axis-range", all(-4 <= axis < 4 for axis in (first, last)) and first % 4 <= last % 4)
+    c.require("axis-range", all(-4 <= axis < 4 for axis in (first, last)))
+    c.require("axis-order", first % 4 <= last % 4)
     first, last = first % 4, last % 4
     n, channels, h, w = data.shape
     c.require("channels", channels == regions * (coords + 1 + classes))
