@@ -190,7 +190,8 @@ def _codes(specs: Mapping[str, Spec]) -> dict[str, str]:
     """
     generators = package_root() / "generators"
     shared = [*sorted((generators / "mutants").glob("*.py")), generators / "arithmetic" / "native.py"]
-    shared.remove(generators / "mutants" / "backends.py")  # which finds them by name
+    for apart in ("backends", "tools"):  # which finds mutants by name; which makes wrong inferencers, and no kernel
+        shared.remove(generators / "mutants" / f"{apart}.py")
     shared.append(generators / "primitives" / "machine.py")
     shared += [package_root() / "cli" / f"{name}.py" for name in ("bounds", "killing")]
     common = "".join(map(_code, shared))
