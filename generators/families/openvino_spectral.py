@@ -87,7 +87,7 @@ def stft(c: Call, formula: Formula, signal: Value, window: Value, frame_size: Va
     """
     c.require("signal-rank", signal.rank in (1, 2))
     c.require("window-rank", window.rank == 1)
-    c.require("scalars", frame_size.size == 1)
+    c.require("scalars", frame_size.rank == frame_step.rank == 0)
     count = int(c.known(frame_size).reshape(()))
     c.require("frame-positive", count > 0)
     missing = count - window.shape[0]
