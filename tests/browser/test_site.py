@@ -292,7 +292,7 @@ def test_the_worst_failures_lead_to_their_cases(opened: Any) -> None:
     page = opened("index.html")
     id_ = page.locator(".failure .first a").first.inner_text()
     page.locator(".failure .first a").first.click()
-    page.wait_for_function("(id) => document.body.innerText.includes(id)", arg=id_)
+    page.wait_for_function("(id) => document.body?.innerText.includes(id)", arg=id_)
 
 
 def test_the_theme_is_switched_and_kept(opened: Any) -> None:

@@ -123,7 +123,7 @@ def test_a_right_program_has_no_mistakes() -> None:
     ],
 )
 def test_each_mistake_is_found_where_it_is_made_and_has_a_hint(fault, where, step, problem, hint) -> None:
-    code, output = checked(lying(fault, where), "--timeout", "0.5")
+    code, output = checked(lying(fault, where), "--timeout", "0.5" if fault == "silent" else "5")
     assert code == 1
     (found,) = [line for line in wrong(output) if line.startswith(f"wrong    {step}: ")]
     assert problem in found

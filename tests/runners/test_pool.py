@@ -79,7 +79,8 @@ def test_each_key_comes_back_once_with_its_own_record(batch: int, jobs: int) -> 
 )
 def test_whatever_a_key_does_costs_that_key_only(fault: str, fork: bool) -> None:
     kind, end = ENDS[fault]
-    _, losses = run(around(f"{fault}-14"), fork=fork)
+    limits = SOON if kind == "timeout" else Limits(run_seconds=10, prepare_seconds=10)
+    _, losses = run(around(f"{fault}-14"), limits=limits, fork=fork)
     assert list(losses) == [f"{fault}-14"]
     assert losses[f"{fault}-14"].kind == kind
     assert end in losses[f"{fault}-14"].exit
