@@ -24,7 +24,7 @@ from ..models.support import cases_for, support_lines, supported
 from ..reports.progress import tracked
 from ..reports.runs import read_results, read_run
 from ..reports.tally import NOTHING_JUDGED
-from ..reports.text import printable
+from ..reports.text import printable, write_text
 from ..runners.execution.execute import Assignment
 from ..runners.execution.running import Judged, batched, run_cases
 from ..runners.pool import Limits
@@ -210,15 +210,17 @@ def write_known_results(folders: Sequence[Path], out: Path | None) -> list[str]:
     """Write a file for each backend of these results folders; return a line for each. Raises OpconformError."""
     out = package_root() / "models" / "results" if out is None else out
     locks = read_locks(package_root() / "cases" / "manifests")
+    out.mkdir(parents=True, exist_ok=True)
     lines = []
     for folder in folders:
         run = read_run(folder)
         machine = f"{run['machine']['platform'].partition('-')[0]} {run['machine']['machine']}"
         for backend, about in run["backends"].items():
-            name, version = backend.partition("==")[0], str(about["version"])
+            name, version = backend.partition("==")[0], str(about.get("version", ""))
+            if not version:
+                raise OpconformError(f"{folder}: the run has no version of {backend}; expected one that got so far")
             results = (result for result in read_results(folder) if result.backend == backend)
-            out.mkdir(parents=True, exist_ok=True)
             file = out / f"{name}-{version}.txt"
-            file.write_text(known_text(name, version, machine, results, locks.values()))
+            write_text(file, known_text(name, version, machine, results, locks.values()))
             lines.append(f"{file}: written")
     return lines

@@ -26,7 +26,7 @@ _LETTERS: Final[Mapping[Outcome, str]] = {
 _OUTCOMES: Final = {letter: outcome for outcome, letter in _LETTERS.items()}
 _NONE: Final = "-"  # no result, or one about an invalid input
 _HEAD: Final = re.compile(r"# opconform known results 1: (\S+) (\S+), on (.+)")
-_LINE: Final = re.compile(rf"(\S+) ([0-9a-f]{{{SHORT}}}) ((?:\d*[a-z-])+)")
+_LINE: Final = re.compile(rf"(\S+) ([0-9a-f]{{{SHORT}}}) ((?:\d{{0,9}}[a-z-])+)")
 
 
 def shipped() -> list[Path]:
@@ -82,9 +82,10 @@ def known_results(file: Path, operators: Iterable[str], locks: Path) -> Iterator
         if match[1] not in wanted or not lock_file.is_file():
             continue
         lock = read_lock(lock_file)
-        letters = "".join(letter * int(times or 1) for times, letter in re.findall(r"(\d*)([a-z-])", match[3]))
-        if lock.digest[:SHORT] != match[2] or len(letters) != len(lock.cases):
+        runs = [(int(times or 1), letter) for times, letter in re.findall(r"(\d*)([a-z-])", match[3])]
+        if lock.digest[:SHORT] != match[2] or sum(times for times, _ in runs) != len(lock.cases):
             continue
+        letters = "".join(letter * times for times, letter in runs)
         for case, letter in zip(lock.cases, letters, strict=True):
             if letter in _OUTCOMES:
                 yield Result(case.id, backend, _OUTCOMES[letter])

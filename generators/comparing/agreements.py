@@ -20,7 +20,7 @@ from ..locked import locked_files, locked_ids
 from ..parameters import plain_text
 from ..plan import Selection, planned
 from ..source import GeneratedCases, missing
-from .bonds import Bond
+from .bonds import Bond, text_of_word
 from .differences import Answer, VersionAnswers, answer_of
 from .our_calls import OurCall, as_ours, check_same_formula
 from .situations import LARGEST, Inexpressible
@@ -269,8 +269,7 @@ def _known(version: VersionSpec, names: Sequence[str]) -> tuple[Clause | Silence
 
 
 def _word(words: Mapping[str, object], value: object) -> object:
-    text = str(value).lower() if isinstance(value, bool) else str(value)
-    return words.get(text, value) if words else value
+    return words.get(text_of_word(value), value) if words else value
 
 
 def _key(call: OurCall) -> tuple[object, ...]:

@@ -103,7 +103,7 @@ def _kinds(ports: GivenPort | tuple[GivenPort, ...] | None) -> list[str]:
 
 
 def _is_implied(bond: Bond, facts: Facts, arrays: Sequence[Array], result: TheirCall) -> bool:
-    """Return whether a call of theirs has the same formula as one with what `found` says besides."""
+    """Return whether a call of theirs has the same formula as one with what `result` says besides."""
     stated = {source.attribute for source in bond.theirs.types_from.values()}
     kept = {name: value for name, value in facts.attributes.items() if name in stated}
     other = replace(facts, attributes={**result.attributes, **kept}, given=frozenset(result.attributes) | kept.keys())

@@ -189,59 +189,38 @@ def _like(place: int, *, type_too: bool) -> Change:
     return change
 
 
-def _other_name(dim: str, seen: Seen, wanted: str) -> str:
+def _by_wanted(change: Callable[[str, str, Seen], str]) -> Callable[[Seen], Sequence[str]]:
+    """Return the inference that changes each dimension, given with the one that is wanted, where both are known."""
+
+    def infers(seen: Seen) -> Sequence[str]:
+        answers = []
+        for right, wanted in zip(seen.right, seen.wanted, strict=True):
+            (type_, dims), (_, words) = parsed(right), parsed(wanted)
+            if dims is None or words is None:
+                answers.append(right)
+            else:
+                pairs = zip(dims, words, strict=True)
+                answers.append(inferred(type_, [change(dim, word, seen) for dim, word in pairs]))
+        return answers
+
+    return infers
+
+
+def _of_another(dim: str, wanted: str, seen: Seen) -> str:
     others = [name for name in seen.names if name not in wanted.rstrip(UNKNOWN).split("|")]
     return others[0] if others and dim in seen.names else dim
 
 
-def _of_another(seen: Seen) -> Sequence[str]:
-    answers = []
-    for right, wanted in zip(seen.right, seen.wanted, strict=True):
-        (type_, dims), (_, words) = parsed(right), parsed(wanted)
-        if dims is None or words is None:
-            answers.append(right)
-        else:
-            answers.append(inferred(type_, [_other_name(d, seen, w) for d, w in zip(dims, words, strict=True)]))
-    return answers
+def _computed_named(dim: str, wanted: str, seen: Seen) -> str:
+    return seen.names[0] if seen.names and wanted == COMPUTED else dim
 
 
-def _computed_named(seen: Seen) -> Sequence[str]:
-    answers = []
-    for right, wanted in zip(seen.right, seen.wanted, strict=True):
-        (type_, dims), (_, words) = parsed(right), parsed(wanted)
-        if dims is None or words is None or not seen.names:
-            answers.append(right)
-        else:
-            named = [seen.names[0] if w == COMPUTED else d for d, w in zip(dims, words, strict=True)]
-            answers.append(inferred(type_, named))
-    return answers
+def _free_plus_one(dim: str, wanted: str, seen: Seen) -> str:
+    return _plus(_free_told(dim, wanted, seen), int(wanted.endswith(UNKNOWN)))
 
 
-def _free_plus_one(seen: Seen) -> Sequence[str]:
-    answers = []
-    for right, wanted in zip(seen.right, seen.wanted, strict=True):
-        (type_, dims), (_, words) = parsed(right), parsed(wanted)
-        if dims is None or words is None:
-            answers.append(right)
-        else:
-            pairs = zip(dims, words, strict=True)
-            own = [_plus(w.rstrip(UNKNOWN).split("|")[0], 1) if w.endswith(UNKNOWN) else d for d, w in pairs]
-            answers.append(inferred(type_, own))
-    return answers
-
-
-def _free_told(seen: Seen) -> Sequence[str]:
-    answers = []
-    for right, wanted in zip(seen.right, seen.wanted, strict=True):
-        (type_, dims), (_, words) = parsed(right), parsed(wanted)
-        if dims is None or words is None:
-            answers.append(right)
-        else:
-            pairs = zip(dims, words, strict=True)
-            answers.append(
-                inferred(type_, [w.rstrip(UNKNOWN).split("|")[0] if w.endswith(UNKNOWN) else d for d, w in pairs])
-            )
-    return answers
+def _free_told(dim: str, wanted: str, _: Seen) -> str:
+    return wanted.rstrip(UNKNOWN).split("|")[0] if wanted.endswith(UNKNOWN) else dim
 
 
 def wrong_inferencers() -> Iterator[Tool]:
@@ -265,9 +244,15 @@ def wrong_inferencers() -> Iterator[Tool]:
     )  # fmt: skip
     for name, text, change in every:
         yield _tensors(name, text, change)
-    yield Tool("name-of-another", "infer", "takes a symbolic dimension for another one of the inputs", _of_another)
-    yield Tool("computed-as-name", "infer", "takes a computed dimension for one of the inputs", _computed_named)
-    yield Tool("free-plus-one", "infer", "tells a size that data decide, and it is 1 too large", _free_plus_one)
+    yield Tool(
+        "name-of-another", "infer", "takes a symbolic dimension for another one of the inputs", _by_wanted(_of_another)
+    )
+    yield Tool(
+        "computed-as-name", "infer", "takes a computed dimension for one of the inputs", _by_wanted(_computed_named)
+    )
+    yield Tool(
+        "free-plus-one", "infer", "tells a size that data decide, and it is 1 too large", _by_wanted(_free_plus_one)
+    )
     yield Tool(
         "first-output-for-all", "infer", "gives every output what the first has", lambda s: s.right[:1] * len(s.right)
     )
@@ -304,7 +289,7 @@ def right_inferencers() -> Iterator[Tool]:
         lambda s: [_chosen(t, -1) for t in s.wanted],
         is_variant=True,
     )
-    yield Tool("free-told", "infer", "tells the sizes that data decide", _free_told, is_variant=True)
+    yield Tool("free-told", "infer", "tells the sizes that data decide", _by_wanted(_free_told), is_variant=True)
     yield _tensors("dims-unknown", "knows no dimension", lambda t, d, _: (t, (UNKNOWN,) * len(d)), is_variant=True)
     yield _tensors(
         "dims-named",

@@ -87,12 +87,10 @@ def test_the_record_exposes_most_tools_blames_none_and_has_a_reason_for_each_sur
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", range(0, 300, 23))
-def test_the_record_is_what_is_made_today(place: int) -> None:
+@pytest.mark.parametrize("part", range(3))
+def test_the_record_is_what_is_made_today(part: int) -> None:
     record = read_record(RECORD, {}).tested
-    if place >= len(record):
-        pytest.skip("the record has fewer operator versions")
-    name, kept = list(record.items())[place]
+    name, kept = list(record.items())[part * len(record) // 3]  # the gate makes all of it
     made = read_reasons(TOOL_REASONS).explained(Matrix({name: matrix(name)}))
     (line,) = [line for line in made.to_record().splitlines() if '"version"' in line]
     (before,) = [line for line in Matrix({name: kept}).to_record().splitlines() if '"version"' in line]

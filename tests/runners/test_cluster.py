@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from fakes.cluster_backends import STRUCK
+from fakes.results import Ran
 
 from opconform.cases.errors import OpconformError
 from opconform.cli import main
@@ -97,16 +98,7 @@ def wait_until(holds: Callable[[], Any]) -> None:
         time.sleep(0.05)
 
 
-@dataclass(frozen=True)
-class Ran:
-    code: int
-    output: str
-    folder: Path
-
-    @property
-    def lines(self) -> list[Any]:
-        return [json.loads(line) for line in (self.folder / "results.jsonl").read_text().splitlines()]
-
+class ClusterRan(Ran):
     @property
     def results(self) -> dict[str, Any]:
         """The results by case, without what differs from run to run."""
@@ -114,16 +106,16 @@ class Ran:
 
     @property
     def executor(self) -> Any:
-        return json.loads((self.folder / "run.json").read_text())["executor"]
+        return self.about["executor"]
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Callable[..., Ran]:
+def run(tmp_path: Path) -> Callable[..., ClusterRan]:
     def started(backend: str, *arguments: str) -> Ran:
         name = f"python:fakes.{backend[1:]}" if backend.startswith("@") else backend
         out = tmp_path / f"out{len(list(tmp_path.iterdir()))}"
         done = CliRunner().invoke(main, ["run", name, *arguments, "--out", str(out)], catch_exceptions=False)
-        return Ran(done.exit_code, done.output, out)
+        return ClusterRan(done.exit_code, done.output, out)
 
     return started
 
