@@ -16,7 +16,7 @@ from ..cases.errors import OpconformError
 from ..cases.ids import split_version
 from .junit import check_target
 from .tally import CONFORMANT, NON_CONFORMANT, Figures, Tally
-from .text import counted, percent, printable, xml_text
+from .text import STANDARD_NAMES, counted, percent, printable, xml_text
 
 GREEN, LIME, AMBER, ORANGE, RED, GREY = "#1a7f37", "#4d7a0f", "#8a6100", "#b35309", "#c62828", "#5f6368"
 """White text has a contrast of at least 4.5 to 1 on each colour; the percentage repeats what the colour says."""
@@ -24,7 +24,6 @@ GREEN, LIME, AMBER, ORANGE, RED, GREY = "#1a7f37", "#4d7a0f", "#8a6100", "#b3530
 _SHARES = ((Fraction(99, 100), LIME), (Fraction(9, 10), AMBER), (Fraction(1, 2), ORANGE), (Fraction(0), RED))
 """The colours of what is not completely right, each from a share of correct cases on."""
 
-_STANDARDS: Mapping[str, str] = {"onnx": "ONNX", "openvino": "OpenVINO", "onednn": "oneDNN Graph"}
 _LONGEST, _LONGEST_NAME = 60, 36
 _SIZE, _PAD, _HEIGHT = 11, 6, 20
 _WIDTH = 0.6  # width of a character as a share of the font size, about Verdana's
@@ -201,7 +200,7 @@ def _badge(
     """Return the badge of a backend, given as its name on the command line, its name in reports, and its version."""
     figures = sum(operator_versions.values(), Figures())
     name, called, version = backend
-    of_standard = _STANDARDS.get(standard, standard)
+    of_standard = STANDARD_NAMES.get(standard, standard)
     of = counted(len({split_version(o)[0] for o in operator_versions}), "operator")
     correct = f"{percent(figures.correctness)} of {counted(figures.judged, 'valid case')} of {of} correct"
     title = f"{f'{_cut(called)} {version}'.strip()}, {of_standard}: {_verdict(figures)}. {correct}"

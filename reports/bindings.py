@@ -24,9 +24,8 @@ from ..generators.source import GeneratedCases
 from ..specs.loader import Library
 from ..specs.model import AttributeSignature, Binding, Port, Signature, VersionSpec
 from .difference import attribute_text, default_text, port_text, rule_text, said_text
-from .text import markdown_table
+from .text import STANDARD_NAMES, markdown_table
 
-STANDARD_NAMES: Mapping[str, str] = {"onnx": "ONNX", "openvino": "OpenVINO", "onednn": "oneDNN Graph"}
 _MOST = 16  # cases of each plan on a page
 _SHOWN = 2  # differences of a pair on a page
 _ELEMENTS = 4

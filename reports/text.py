@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ..cases.errors import OpconformError
@@ -17,6 +18,9 @@ NOTHING = "\N{EN DASH}"
 
 WIDE = 180
 """The width of a table in columns if the output is not a terminal."""
+
+STANDARD_NAMES: Mapping[str, str] = MappingProxyType({"onnx": "ONNX", "openvino": "OpenVINO", "onednn": "oneDNN Graph"})
+"""The standards as people write them, by their names in ids."""
 
 _BEFORE = re.compile(r"; it is that to (\S+)$", re.MULTILINE)
 _FORBIDDEN_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -13,7 +13,7 @@ from ...cases.results import Outcome
 from ..badge import Badge, badges_of, coverage, file_part
 from ..tables import clause_text_of
 from ..tally import FailureGroup, Figures, kind_of
-from ..text import NOTHING, counted, percent
+from ..text import NOTHING, STANDARD_NAMES, counted, percent
 from ..trackers import tracker_of
 from .case_lists import NONE, outcome_codes
 from .gather import Column, Gathered, Knowledge
@@ -34,7 +34,6 @@ VERDICTS: Sequence[tuple[Level, str]] = (
     ("none", "nothing judged"),
 )
 
-_STANDARDS: Mapping[str, str] = {"onnx": "ONNX", "openvino": "OpenVINO", "onednn": "oneDNN Graph"}
 _TEXTS: Mapping[str, tuple[str, str]] = {
     "onnx": ("ONNX operators", "https://onnx.ai/onnx/operators/"),
     "openvino": (
@@ -207,7 +206,7 @@ def _covered(operator_versions: Mapping[str, Figures], in_suite: Mapping[str, in
     for name, figures in operator_versions.items():
         by_standard.setdefault(name.partition("/")[0], []).append(figures)
     return [
-        Covered(_STANDARDS.get(standard, standard), *coverage(figures, in_suite.get(standard, 0)))
+        Covered(STANDARD_NAMES.get(standard, standard), *coverage(figures, in_suite.get(standard, 0)))
         for standard, figures in by_standard.items()
     ]
 
