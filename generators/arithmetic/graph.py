@@ -572,13 +572,15 @@ def _signs(values: Array) -> Flags:
 
 
 def _fitted(error: Error, shape: tuple[int, ...]) -> Error:
-    """Return an error whose arrays have the value's shape, with infinity for NaN."""
+    """Return an error whose arrays have the value's shape, with infinity for NaN; plain zeros for no error or flag."""
     e, flags = error.e, error.flags
     if not isinstance(e, float):
-        e = without_nan(e) if e.dtype != object else e
-        e = e if np.shape(e) == shape else np.broadcast_to(e, shape)
-    if not isinstance(flags, int) and np.shape(flags) != shape:
-        flags = np.broadcast_to(flags, shape)
+        most = 1.0 if e.dtype == object else float(e.max(initial=0.0))
+        e = 0.0 if most == 0.0 else np.where(np.isnan(e), np.inf, e) if math.isnan(most) else e
+        if not isinstance(e, float) and e.shape != shape:
+            e = np.broadcast_to(e, shape)
+    if not isinstance(flags, int):
+        flags = np.broadcast_to(flags, shape) if flags.any() else 0
     if error.instead is not None:
         error.instead = np.broadcast_to(error.instead, shape)
     error.e, error.flags = e, flags

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import reduce
 
 import numpy as np
+from gmpy2 import mpq
 
 from ...cases.elements import Array
 from ..arithmetic.gradients import gradients
@@ -99,7 +98,7 @@ def _gathered(x: Value, axes: Sequence[Axis], taps: Sequence[Sequence[tuple[Arra
 
 def _axes(c: Call, x: Value) -> list[Axis]:
     """The spatial axes with their new extents, by sizes, or else by scales."""
-    sizes, scales = c.ints("sizes") or (), [Fraction(float(np.float32(one))) for one in c.attr("scales") or ()]
+    sizes, scales = c.ints("sizes") or (), [mpq(float(np.float32(one))) for one in c.attr("scales") or ()]
     c.require("one-of", bool(sizes or scales))
     extents = x.shape[2:]
     c.require("per-axis", len(sizes or scales) == len(extents) and len(scales or sizes) == len(extents))
@@ -111,13 +110,13 @@ def _axes(c: Call, x: Value) -> list[Axis]:
             size = sizes[place - 2]
         else:
             product = extent * scales[place - 2]
-            size = math.floor(product)
+            size = int(product // 1)
             if size < product:
-                near = math.floor(product + Fraction(1, 2))
+                near = int((product + mpq(1, 2)) // 1)
                 size = {"down": size, "nearest": near, "up": size + 1}[c.open("extent")]
         if not extent or not size:
             c.open("nothing")
-        found.append(Axis(place, extent, size, Fraction(size), Fraction(size, extent)))
+        found.append(Axis(place, extent, size, mpq(size), mpq(size, extent)))
     return found
 
 
@@ -150,16 +149,16 @@ def resized(shaping: Shaping) -> tuple[int, ...]:
     n, channels, spatial = shaping.extent("N"), shaping.extent("C"), shaping.symbols["S"]
     assert isinstance(spatial, tuple)
     sizes, scales = (_numbers(shaping.levels.get(name), len(spatial)) for name in ("sizes", "scales"))
-    extents = [int(one) for one in sizes] or [math.floor(e * s) for e, s in zip(spatial, scales, strict=True)]
+    extents = [int(one) for one in sizes] or [int((e * s) // 1) for e, s in zip(spatial, scales, strict=True)]
     return (n, channels, *extents) if shaping.attr("data_format") == "NCX" else (n, *extents, channels)
 
 
-def _numbers(level: object, count: int) -> list[Fraction]:
+def _numbers(level: object, count: int) -> list[mpq]:
     """Numbers of a level: as they are, or one number for each axis, `2 x r-2`; none if there is no list."""
     if not isinstance(level, tuple):
         return []
     return [
-        Fraction(str(number))
+        mpq(str(number))
         for one in level
         for number in ([one] if isinstance(one, (int, float)) else [str(one).split()[0]] * count)
     ]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 from functools import reduce
 
 import numpy as np
+from gmpy2 import mpq
 
 from ...cases.elements import Array, element_type
 from ..arithmetic.tape import Call, Value
@@ -69,7 +68,7 @@ def _early(c: Call, x: Value) -> Value:
         extent = x.shape[place]
         if size and not extent:
             c.open("nothing")
-        axes.append(Axis(place, extent, size, Fraction(size), Fraction(size, max(extent, 1)) or Fraction(1)))
+        axes.append(Axis(place, extent, size, mpq(size), mpq(size, max(extent, 1)) or mpq(1)))
     axes = [axis for axis in axes if not axis.stays(places)]
     if mode in ("cubic", "area") or c.attr("antialias"):
         c.open("early-formula")
@@ -126,12 +125,12 @@ def _axes(c: Call, x: Value) -> list[Axis]:
     found = []
     for place, number in zip(places, target.tolist(), strict=True):
         extent = x.shape[place]
-        exact = Fraction(float(number)) if way == "scales" else Fraction(int(number), max(extent, 1))
+        exact = mpq(float(number)) if way == "scales" else mpq(int(number), max(extent, 1))
         c.require("target-range", exact >= 0)
         size = int(number) if way == "sizes" else _scaled(c, extent, exact)
-        if extent and size and Fraction(size, extent) != exact and c.open("scale") == "from-extents":
-            exact = Fraction(size, extent)
-        found.append(Axis(place, extent, size, Fraction(size), exact or Fraction(1)))
+        if extent and size and mpq(size, extent) != exact and c.open("scale") == "from-extents":
+            exact = mpq(size, extent)
+        found.append(Axis(place, extent, size, mpq(size), exact or mpq(1)))
     return found
 
 
@@ -144,16 +143,17 @@ def _in_turn(c: Call, axes: list[Axis], places: str) -> list[Axis]:
     return turned
 
 
-def _scaled(c: Call, extent: int, scale: Fraction) -> int:
+def _scaled(c: Call, extent: int, scale: mpq) -> int:
     """The new extent: the product, rounded down; if it is just below a whole number, that is open."""
     product = extent * scale
-    size, above = math.floor(product), math.floor(product * (1 + Fraction(1, 1 << 22)) + Fraction(1, 1 << 16))
+    margin = product * mpq(1, 1 << 22) + mpq(1, 1 << 16)
+    size, above = int(product // 1), int((product + margin) // 1)
     return above if above > size and c.open("extent-rounding") == "up" else size
 
 
 def _nearest(c: Call, x: Value, axes: Sequence[Axis], places: str) -> Value:
     way, chosen = c.attr("nearest_mode"), [axis.place for axis in axes]
-    others = [Axis(i, n, n, Fraction(n), Fraction(1)) for i, n in enumerate(x.shape) if i not in chosen]
+    others = [Axis(i, n, n, mpq(n), mpq(1)) for i, n in enumerate(x.shape) if i not in chosen]
     up = places == "tf_half_pixel_for_nn" and way in ("round_prefer_ceil", "ceil")
     shifted = up and any(axis.extent > 1 for axis in others) and c.open("other-axes") == "shifted"
     named = (*axes, *(others if shifted else ()))
@@ -178,14 +178,14 @@ def _smooth(c: Call, x: Value, axes: Sequence[Axis], mode: str, places: str) -> 
         curve = Curve(mode == "cubic", coefficient)
         return interpolated(c, x, [axis for axis in axes if not axis.stays(places)], curve, places)
     if mode in _PILLOW:
-        widths = [min(axis.scale, Fraction(1)) for axis in axes]
+        widths = [min(axis.scale, mpq(1)) for axis in axes]
         return _averaged(c, x, axes, widths, Curve(mode == "bicubic_pillow", coefficient), "half_pixel")
     shrinks = bool(c.attr("antialias")) and any(axis.scale < 1 for axis in axes)
-    widths = [axis.scale if shrinks else Fraction(1) for axis in axes]
+    widths = [axis.scale if shrinks else mpq(1) for axis in axes]
     return _averaged(c, x, axes, widths, Curve(), places)
 
 
-def _averaged(c: Call, x: Value, axes: Sequence[Axis], narrow: Sequence[Fraction], curve: Curve, places: str) -> Value:
+def _averaged(c: Call, x: Value, axes: Sequence[Axis], narrow: Sequence[mpq], curve: Curve, places: str) -> Value:
     """The weighted mean of the neighbours inside, whose weights are a curve of their distance times `narrow`.
 
     Where all weigh nothing, the result is zero; where rounding decides that, any number.
@@ -217,7 +217,7 @@ def _averaged(c: Call, x: Value, axes: Sequence[Axis], narrow: Sequence[Fraction
     return c.constant(0.0, x.type).where(lost, y) if steady else y.undefined(lost)
 
 
-def _near(c: Call, x: Value, axis: Axis, narrow: Fraction, curve: Curve, places: str) -> tuple[Taps, Array]:
+def _near(c: Call, x: Value, axis: Axis, narrow: mpq, curve: Curve, places: str) -> tuple[Taps, Array]:
     """The neighbours along an axis with their weights, and a mask of the outputs that have none of any weight."""
     type_ = "float32" if x.type == "float64" else x.type  # scales are float32, and so are coordinates
     at = axis.coordinate(c.constant(np.arange(axis.size), type_), places)
@@ -225,7 +225,7 @@ def _near(c: Call, x: Value, axis: Axis, narrow: Fraction, curve: Curve, places:
         at = at.either(at * (1 + 2.0**-22))
     exact, denominator = axis.coordinates(places)
     floors = (exact // denominator).astype(np.int64)
-    reach = math.ceil((2 if curve.cubic else 1) / narrow)
+    reach = -int((-2 if curve.cubic else -1) / narrow // 1)
     edge = 0 if axis.steady(places) else 1  # rounding may find one more
     taps: Taps = []
     weightless = np.ones(axis.size, bool)

@@ -158,20 +158,28 @@ def _lstm_step(part: _Direction, x: Value, states: States) -> States:
     c, (f, g, out) = part.c, part.functions
     size = h.shape[1]
 
-    def gate(v: Value, n: int) -> Value:
-        return v[..., n * size : (n + 1) * size]
+    def gates(v: Value, start: int, stop: int) -> Value:
+        return v[..., start * size : stop * size]
 
     z = part.joined(x, h).matmul(part.weights)
-    i, o, forget, cell = (gate(z, n) for n in range(4))
+    coupled, o = c.attr("input_forget"), gates(z, 1, 2)
+    if part.p is None:  # one function of several gates makes a formula of fewer nodes
+        shut = f(_clipped(c, gates(z, 0, 2 if coupled else 3)))
+        i, o = gates(shut, 0, 1), gates(shut, 1, 2)
+        forget = 1.0 - i if coupled else gates(shut, 2, 3)
+    else:
+        i = gates(z, 0, 1) + gates(part.p, 0, 1) * s
+        if coupled:
+            i = f(_clipped(c, i))
+            forget = 1.0 - i
+        else:
+            shut = f(_clipped(c, i.concat([gates(z, 2, 3) + gates(part.p, 2, 3) * s], 1)))
+            i, forget = gates(shut, 0, 1), gates(shut, 1, 2)
+    s = forget * s + i * g(_clipped(c, gates(z, 3, 4)))
     if part.p is not None:
-        i, forget = i + gate(part.p, 0) * s, forget + gate(part.p, 2) * s
-    i = f(_clipped(c, i))
-    forget = 1.0 - i if c.attr("input_forget") else f(_clipped(c, forget))
-    s = forget * s + i * g(_clipped(c, cell))
-    if part.p is not None:
-        o = o + gate(part.p, 1) * s
+        o = f(_clipped(c, o + gates(part.p, 1, 2) * s))
     clips_cell = c.attr("clip") is not None and c.open("clip-cell") == "before-h"
-    return f(_clipped(c, o)) * out(_clipped(c, s) if clips_cell else s), s
+    return o * out(_clipped(c, s) if clips_cell else s), s
 
 
 def _layer(

@@ -6,17 +6,17 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import reduce
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
+from gmpy2 import mpq
 
 from ...cases.elements import Array
 from ..arithmetic.tape import Call, Value
 
-_HALF = Fraction(1, 2)
+_ZERO, _HALF, _ONE = mpq(0), mpq(1, 2), mpq(1)
 _UNITS = 1 << 20
 """An implementation's coordinate may be off by so small a part of itself and of one element."""
 _WHOLE = 1 << 23
@@ -34,10 +34,10 @@ class Axis:
     place: int
     extent: int
     size: int
-    length: Fraction
-    scale: Fraction
-    start: Fraction = Fraction(0)
-    end: Fraction = Fraction(1)
+    length: mpq
+    scale: mpq
+    start: mpq = _ZERO
+    end: mpq = _ONE
 
     def coordinate(self, x: Any, mode: str) -> Any:  # fractions, or a value
         """The input coordinates of the output indices x, by the standard's formulas; x has any kind of numbers."""
@@ -54,7 +54,7 @@ class Axis:
         if mode == "pytorch_half_pixel" and self.size == 1:
             return x * 0
         if mode == "half_pixel_symmetric":
-            offset = Fraction(self.extent, 2) * (1 - self.size / self.length)
+            offset = mpq(self.extent, 2) * (1 - self.size / self.length)
             return (x + _HALF) / self.scale - _HALF + offset
         return (x + _HALF) / self.scale - _HALF
 
@@ -62,7 +62,7 @@ class Axis:
         """The exact input coordinates of all output indices: whole numerators, and the denominator."""
         if not self.size:  # the formulas may divide by it
             return np.zeros(0, object), 1
-        first, second = (self.coordinate(Fraction(place), mode) for place in (0, 1))
+        first, second = (self.coordinate(mpq(place), mode) for place in (0, 1))
         step = second - first  # every formula is linear
         denominator = math.lcm(first.denominator, step.denominator)
         start, stride = (number.numerator * (denominator // number.denominator) for number in (first, step))
@@ -78,10 +78,10 @@ class Axis:
 
     def _settled(self, mode: str, exact: Array, denominator: int) -> Array:
         """A mask of the coordinates that float32 computes without an error, by the formula as it is written."""
-        divisor = Fraction(self.size - 1) if mode == "align_corners" else self.scale
-        if mode not in _ONE_QUOTIENT or Fraction(float(np.float32(float(divisor)))) != divisor:
+        divisor = mpq(self.size - 1) if mode == "align_corners" else self.scale
+        if mode not in _ONE_QUOTIENT or mpq(float(np.float32(float(divisor)))) != divisor:
             return np.zeros(len(exact), bool)
-        found = [Fraction(at, denominator) for at in exact]
+        found = [mpq(at, denominator) for at in exact]
         return np.array([_is_power(at.denominator) and abs(at.numerator) < _WHOLE for at in found], bool)
 
     def stays(self, mode: str) -> bool:
@@ -93,7 +93,7 @@ class Axis:
 
     def steady(self, mode: str) -> bool:
         """Whether all coordinates are exact: all divisions are by powers of two."""
-        divisor = Fraction(max(self.size - 1, 1)) if mode in ("align_corners", "tf_crop_and_resize") else self.scale
+        divisor = mpq(max(self.size - 1, 1)) if mode in ("align_corners", "tf_crop_and_resize") else self.scale
         return _is_power(divisor.numerator) and _is_power(divisor.denominator)
 
     def along(self, v: Value, rank: int) -> Value:
@@ -168,7 +168,7 @@ def upsample(c: Call, x: Value, _scales: Value | None = None) -> Value:
     if "rank-4" in c.clauses:
         c.require("rank-4", x.rank == 4)
         scales = (1.0, 1.0, c.attr("height_scale"), c.attr("width_scale"))
-    exact = [Fraction(float(np.float32(scale))) for scale in scales]
+    exact = [mpq(float(np.float32(scale))) for scale in scales]
     c.require_if_stated("lengths", len(exact) == x.rank)
     c.require("scale-range", all(scale >= 1 for scale in exact))
     mode = c.attr("mode")
@@ -181,10 +181,10 @@ def upsample(c: Call, x: Value, _scales: Value | None = None) -> Value:
     axes = []
     for axis, (extent, scale) in enumerate(zip(x.shape, exact, strict=True)):
         length = extent * scale
-        size = math.floor(length)
-        if extent and Fraction(size, extent) != scale and c.open("scale") == "from-extents":
-            scale = Fraction(size, extent)  # noqa: PLW2901 - what coordinates divide by from here on
-        axes.append(Axis(axis, extent, size, length, scale, Fraction(0), Fraction(1)))
+        size = int(length // 1)
+        if extent and mpq(size, extent) != scale and c.open("scale") == "from-extents":
+            scale = mpq(size, extent)  # noqa: PLW2901 - what coordinates divide by from here on
+        axes.append(Axis(axis, extent, size, length, scale, mpq(0), mpq(1)))
     axes = [axis for axis in axes if not axis.stays(places)]
     if mode == "nearest":
         return c.one_of(*nearest(c, x, axes, places, c.open("nearest-early")))
@@ -198,40 +198,38 @@ def _axes(c: Call, x: Value, places: str) -> list[Axis]:
     c.require_if_stated("axes-range", all(-x.rank <= a < x.rank for a in axes))
     if len({a % x.rank for a in axes}) < len(axes):
         c.open("axes-repeated")
-    scales = tuple(Fraction(float(v)) for v in c.known("scales")) if c.given("scales") else ()
+    scales = tuple(mpq(float(v)) for v in c.known("scales")) if c.given("scales") else ()
     sizes = c.ints("sizes") or ()
     c.require_if_stated("one-of", bool(scales) != bool(sizes) or not axes)
     c.require("lengths", len(scales or sizes) == len(axes))
     c.require("positive-scale", all(scale > 0 for scale in scales))
-    crop = [Fraction(float(v)) for v in c.known("roi")] if places == "tf_crop_and_resize" else []
+    crop = [mpq(float(v)) for v in c.known("roi")] if places == "tf_crop_and_resize" else []
     c.require_if_stated("roi-length", not crop or len(crop) == 2 * len(axes))
-    starts, ends = (
-        (crop[: len(axes)], crop[len(axes) :]) if crop else ([Fraction(0)] * len(axes), [Fraction(1)] * len(axes))
-    )
+    starts, ends = (crop[: len(axes)], crop[len(axes) :]) if crop else ([mpq(0)] * len(axes), [mpq(1)] * len(axes))
     one = _one_scale(c, sizes, [x.shape[a] for a in axes]) if sizes else None
     found = []
     for i, a in enumerate(axes):
         extent = x.shape[a]
         if one is not None:
             scale, length = one, one * extent
-            size = math.floor(length + _HALF)
+            size = int((length + _HALF) // 1)
         else:
-            length = Fraction(sizes[i]) if sizes else extent * (ends[i] - starts[i]) * scales[i]
-            size = math.floor(length)
-            scale = scales[i] if scales else Fraction(size, extent) if extent else Fraction(1)
-        if extent and size and Fraction(size, extent) != scale and c.open("scale") == "from-extents":
-            scale, length = Fraction(size, extent), length if one is None else Fraction(size)
+            length = mpq(sizes[i]) if sizes else extent * (ends[i] - starts[i]) * scales[i]
+            size = int(length // 1)
+            scale = scales[i] if scales else mpq(size, extent) if extent else mpq(1)
+        if extent and size and mpq(size, extent) != scale and c.open("scale") == "from-extents":
+            scale, length = mpq(size, extent), length if one is None else mpq(size)
         found.append(Axis(a % x.rank, extent, size, length, scale, starts[i], ends[i]))
     return found
 
 
-def _one_scale(c: Call, sizes: tuple[int, ...], extents: Sequence[int]) -> Fraction | None:
+def _one_scale(c: Call, sizes: tuple[int, ...], extents: Sequence[int]) -> mpq | None:
     """The common scale that keep_aspect_ratio_policy derives from the sizes, None if each axis has its own."""
     policy = c.attr("keep_aspect_ratio_policy", "stretch")
     c.require_if_stated("policy", policy in ("stretch", "not_larger", "not_smaller"))
     if policy == "stretch":
         return None
-    scales = [Fraction(size, extent) for size, extent in zip(sizes, extents, strict=True)]
+    scales = [mpq(size, extent) for size, extent in zip(sizes, extents, strict=True)]
     return min(scales) if policy == "not_larger" else max(scales)
 
 
@@ -320,8 +318,8 @@ def _weighted(c: Call, x: Value, axis: Axis, curve: Curve, places: str, floors: 
     if not axis.steady(places):  # however an implementation computes it
         at = at.either(at * (1 + 2.0**-22))
     stretch = curve.antialias and axis.scale < 1
-    narrow = axis.scale if stretch else Fraction(1)
-    reach = math.ceil((2 if curve.cubic else 1) / narrow)
+    narrow = axis.scale if stretch else mpq(1)
+    reach = -int((-2 if curve.cubic else -1) / narrow // 1)
     excluded = curve.excluded or (stretch and c.open("antialias-outside") == "excluded")
     taps: Taps = []
     exact, denominator = axis.coordinates(places)

@@ -6,11 +6,11 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import reduce
 from typing import Any
 
 import numpy as np
+from gmpy2 import mpq
 
 from ...cases.elements import Array, element_type
 from ..arithmetic.tape import Call, Value
@@ -18,7 +18,7 @@ from ..fills import Drawing
 from . import Shaping
 from .resize import keys
 
-_HALF = Fraction(1, 2)
+_HALF = mpq(1, 2)
 
 
 def affine_grid(c: Call, theta: Value, _size: Value) -> Value:
@@ -67,7 +67,7 @@ def grid_sample(c: Call, x: Value, grid: Value) -> Value:
     c.require("padding", padding in ("zeros", "border", "reflection"))
     given = c.known(grid).astype(np.float64)
     finite = np.isfinite(given)
-    numbers = _each(Fraction, np.where(finite, given, 0.0))
+    numbers = _each(mpq, np.where(finite, given, 0.0))
     lines = [_line(c, n, grid[..., r - 1 - i], numbers[..., r - 1 - i], x) for i, n in enumerate(x.shape[2:])]
     if mode == "nearest":
         forms, tie = _nearest(c, x, lines, padding)
@@ -106,8 +106,8 @@ class _Line:
     at: Array
     reach: Array
     value: Value
-    low: Fraction
-    high: Fraction
+    low: mpq
+    high: mpq
     beyond: Array
 
     @property
@@ -129,10 +129,10 @@ class _Line:
         if padding == "zeros":
             return np.where((places >= 0) & (places < self.extent), places, -1).astype(np.int64)
         if padding == "reflection":
-            places = _each(round, self.mirrored(_each(Fraction, places))[0])
+            places = _each(round, self.mirrored(_each(mpq, places))[0])
         return places.clip(0, self.extent - 1).astype(np.int64)
 
-    def chosen(self, choose: Callable[[Fraction], int], padding: str) -> tuple[Array, Array]:
+    def chosen(self, choose: Callable[[mpq], int], padding: str) -> tuple[Array, Array]:
         """The elements that a rule chooses, and others that it may choose after rounding."""
         near, low, high = (self.elements(_each(choose, self.at + s * self.reach), padding) for s in (0, -1, 1))
         return near, np.where(low != near, low, high)
@@ -160,13 +160,13 @@ def _line(c: Call, extent: int, g: Value, numbers: Array, x: Value) -> _Line:
         value, type_ = along(g), g.type
     precision = element_type(type_).float_format.precision
 
-    def reach(n: Fraction) -> Fraction:
+    def reach(n: mpq) -> mpq:
         steady = (abs(n.numerator) + n.denominator) * 2 * extent < 1 << precision  # for either form
-        return Fraction(0) if steady else (abs(n) + 1) * extent * Fraction(8, 1 << precision)
+        return mpq(0) if steady else (abs(n) + 1) * extent * mpq(8, 1 << precision)
 
     low, high = -_HALF, extent - _HALF
     if corners or (c.attr("padding_mode") == "reflection" and c.open("mirror") == "centers"):
-        low, high = Fraction(0), Fraction(extent - 1)
+        low, high = mpq(0), mpq(extent - 1)
     at = ((numbers + 1) * length - shift) / 2
     return _Line(extent, at, _each(reach, numbers), value, low, high, (abs(numbers) > 1).astype(bool))
 
@@ -186,7 +186,7 @@ def _settled(line: _Line, padding: str, way: str) -> _Line:
         at, sign = line.mirrored(line.at)
     else:
         moved = line.outside & {"pixels": np.False_, "places": line.beyond, "centers": np.True_}[way]
-        at = np.where(moved, _each(lambda n: Fraction(min(max(n, 0), line.extent - 1)), line.at), line.at)
+        at = np.where(moved, _each(lambda n: mpq(min(max(n, 0), line.extent - 1)), line.at), line.at)
         sign = np.where(moved, 0, 1)
     value = line.value * sign + (at - line.at * sign).astype(np.float64)
     return replace(line, at=at, value=value, reach=line.reach * abs(sign))
@@ -194,7 +194,7 @@ def _settled(line: _Line, padding: str, way: str) -> _Line:
 
 def _nearest(c: Call, x: Value, lines: Sequence[_Line], padding: str) -> tuple[list[Value], Array]:
     """The nearest elements, then those on the other side of each tie; and a mask of where rounding decides."""
-    rules: dict[str, Callable[[Fraction], int]] = {
+    rules: dict[str, Callable[[mpq], int]] = {
         "even": round,
         "up": lambda at: math.floor(at + _HALF),
         "away": lambda at: math.floor(abs(at) + _HALF) * (1 if at > 0 else -1),
@@ -362,17 +362,17 @@ def weighed(c: Call, seen: Value, w: Value, form: Deformation, b: Value | None, 
 
 def _moved(extent: int, places: Array, move: Value, given: Array) -> _Line:
     """Whole coordinates along an axis of an image, each shifted by an offset."""
-    numbers = _each(Fraction, given)
+    numbers = _each(mpq, given)
     whole = np.broadcast_to(places, given.shape)
     precision = element_type(move.type).float_format.precision
 
     most = extent + int(abs(places).max(initial=0))
 
-    def reach(n: Fraction) -> Fraction:
+    def reach(n: mpq) -> mpq:
         steady = (abs(n.numerator) + n.denominator) * most < 1 << precision
-        return Fraction(0) if steady else (abs(n) + most) * Fraction(4, 1 << precision)
+        return mpq(0) if steady else (abs(n) + most) * mpq(4, 1 << precision)
 
-    return _Line(extent, whole + numbers, _each(reach, numbers), move + whole, Fraction(0), Fraction(0), whole < 0)
+    return _Line(extent, whole + numbers, _each(reach, numbers), move + whole, mpq(0), mpq(0), whole < 0)
 
 
 def quarters(drawing: Drawing) -> Array:

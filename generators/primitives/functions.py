@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import statistics
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
@@ -290,45 +292,50 @@ class Probit(Function):
 
     @classmethod
     def exact(cls, *xs: Array, **_: Any) -> Array:
+        wide = xs[0].dtype == object
         with gmpy2.context(precision=160):
-            found = each(_quantile, widened(xs[0]))
-        return found if xs[0].dtype == object else found.astype(np.float64)
+            quantiles = each(functools.partial(_quantile, bits=150 if wide else _BITS_FOR_FLOATS), widened(xs[0]))
+        return quantiles if wide else quantiles.astype(np.float64)
 
     @classmethod
     def reach(cls, x: Array, y: Array, e: Array) -> Array:
-        ends = (cls.exact(np.asarray(np.clip(x + s * e, 0.0, 1.0), float)) for s in (-1, 1))
-        return np.asarray(np.maximum(*(np.abs(end - y) for end in ends)))
+        moved = e > 0
+        far = np.zeros(x.shape)
+        ends = (cls.exact(np.asarray(np.clip(x[moved] + s * e[moved], 0.0, 1.0), float)) for s in (-1, 1))
+        far[moved] = np.maximum(*(np.abs(end - y[moved]) for end in ends))
+        return far
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **p: Any) -> Array:
         return np.asarray(m.rounded(cls.exact(xs[0].astype(np.float64))))
 
 
-def _quantile(p: Any) -> Any:
-    """Return the quantile of a probability, by Newton's method from the tail's leading term."""
+_BITS_FOR_FLOATS: Final = 90
+"""Correct bits of a quantile that is rounded to float64: the chance that they do not decide it is 2**-36."""
+
+
+def _quantile(p: Any, bits: int) -> Any:
+    """Return the quantile of a probability, correct to so many bits, by Newton's method from Wichura's approximation.
+
+    Source: Wichura, Algorithm AS 241, Applied Statistics 37 (1988), in Python's `statistics`.
+    """
     if p != p or not 0 <= p <= 1:  # noqa: PLR0124 - NaN
         return gmpy2.mpfr("nan")
     if p in (0, 1):
         return gmpy2.mpfr("inf" if p else "-inf")
     low = min(p, 1 - p)
-    x = -gmpy2.sqrt(-2 * gmpy2.log(2 * low))
-    for precision in (64, 160):  # most steps need few digits
-        with gmpy2.context(precision=precision):
-            x = _solved(+x, +low, gmpy2.mpfr(2) ** (10 - precision))
-    return x if p <= 0.5 else -x
-
-
-def _solved(x: Any, low: Any, close: Any) -> Any:
-    """Return the quantile of a probability below a half, up to a relative error, by Newton's method from `x`."""
-    root = gmpy2.sqrt(gmpy2.mpfr(2))
-    for _ in range(60):  # left of the root, the tail's logarithm is convex: Newton steps in it never overshoot
+    root, scale = gmpy2.sqrt(gmpy2.mpfr(2)), gmpy2.sqrt(2 * gmpy2.const_pi())
+    start = float(low)
+    x = gmpy2.mpfr(statistics.NormalDist().inv_cdf(start)) if start else -gmpy2.sqrt(-2 * gmpy2.log(2 * low))
+    for _ in range(60 if low < 0.5 else 0):
         tail = gmpy2.erfc(-x / root) / 2
-        density = gmpy2.exp(-x * x / 2) / gmpy2.sqrt(2 * gmpy2.const_pi())
-        step = gmpy2.log(tail / low) * tail / density
+        step = gmpy2.log(tail / low) * tail * scale * gmpy2.exp(x * x / 2)
         x = x - step
-        if abs(step) <= abs(x) * close or step == 0:
+        # the logarithm of the tail is concave, and its second derivative is at most 0.8 of its first: Newton's method
+        # converges from the left, and leaves less than the square of its step
+        if step * step <= abs(x) * gmpy2.mpfr(2) ** -bits:
             break
-    return x
+    return x if p <= 0.5 else -x
 
 
 class Tanh(Function):
