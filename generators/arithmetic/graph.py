@@ -6,9 +6,9 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -45,8 +45,7 @@ NO_LANE = MappingProxyType({"real": np.float64, "int": np.int64, "bool": np.bool
 Room: TypeAlias = type[Primitive]
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A primitive applied to earlier nodes, by their indices. `type` is the element type of the result.
 
     `computes` is the floating-point type whose arithmetic applies: the result's, else the first such type among the
@@ -57,7 +56,7 @@ class Node:
 
     name: str
     args: tuple[int, ...]
-    parameters: Mapping[str, Any] = field(hash=False)
+    parameters: Mapping[str, Any]
     shape: tuple[int, ...]
     type: str
     computes: str
@@ -119,7 +118,7 @@ class Graph:
         made = tuple(make(option).at for option in options)
         node = self.nodes[made[0]]
         parameters = {"silence": silence, "options": options}
-        return self._added(("choice", silence, made), replace(node, name="choice", args=made, parameters=parameters))
+        return self._added(("choice", silence, made), node._replace(name="choice", args=made, parameters=parameters))
 
     def resolved(self, places: Iterable[int], chosen: Mapping[str, str]) -> dict[int, int]:
         """Return the nodes that some nodes become with the chosen options."""
@@ -158,16 +157,16 @@ class Graph:
 
     def node(self, name: str, operands: Sequence[Value], parameters: Mapping[str, Any]) -> Value:
         """Return the node of a primitive; its shape comes from its exact value over zero lanes."""
-        room, args = ROOMS[name], tuple(o.at for o in operands)
-        key = (name, args, *((k, frozen(v)) for k, v in parameters.items()))
+        args = tuple([o.at for o in operands])
+        held = tuple([(k, frozen(v)) for k, v in parameters.items()]) if parameters else ()
+        key = (name, args, held)
         at = self._places.get(key)
         if at is None:
-            shape = _shape(name, tuple((o.kind, o.shape) for o in operands), _Frozen(key[2:], parameters))
-            type_ = room.type([o.type for o in operands], **parameters)
-            types = (type_, *(self.nodes[a].computes for a in args))
-            computes = next((t for t in types if t and kind_of(t) == "real"), "")
-            operation = name, type_, key[2:]
-            return self._added(key, Node(name, args, parameters, shape, type_, computes, operation))
+            nodes = [self.nodes[a] for a in args]
+            types = tuple([node.type for node in nodes])
+            shape, type_ = _result(name, types, tuple([node.shape for node in nodes]), _Frozen(held, parameters))
+            computes = type_ if kind_of(type_) == "real" else next((n.computes for n in nodes if n.computes), "")
+            return self._added(key, Node(name, args, parameters, shape, type_, computes, (name, type_, held)))
         return Value(self, at)
 
     def _leaf(self, name: str, parameter: tuple[str, object], shape: tuple[int, ...], type_: str) -> Value:
@@ -219,11 +218,15 @@ class _Frozen:
 
 
 @functools.lru_cache(maxsize=8192)
-def _shape(name: str, operands: tuple[tuple[str, tuple[int, ...]], ...], parameters: _Frozen) -> tuple[int, ...]:
-    """Return the shape of a primitive's result: the shape of its exact value over zero lanes."""
-    empty: list[Array] = [np.zeros((0, *shape), NO_LANE[kind]) for kind, shape in operands]
+def _result(
+    name: str, types: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], parameters: _Frozen
+) -> tuple[tuple[int, ...], str]:
+    """Return the shape of a primitive's result, which is that of its exact value over zero lanes, and its type."""
+    room = ROOMS[name]
+    empty = [np.zeros((0, *shape), NO_LANE[kind_of(type_)]) for type_, shape in zip(types, shapes, strict=True)]
     with np.errstate(all="ignore"):
-        return np.shape(ROOMS[name].exact(*empty, **parameters.parameters))[1:]
+        shape = np.shape(room.exact(*empty, **parameters.parameters))[1:]
+    return shape, room.type(types, **parameters.parameters)
 
 
 def frozen(parameter: object) -> object:

@@ -365,7 +365,7 @@ class Branch:
         """Yield the options of this branch, with running means too if a mean may be one."""
         outputs, errors = self.evaluated(self.context)
         spreads = self._spreads(outputs)
-        residues = self._residues(outputs) if first else [None] * len(outputs)
+        residues = self._residues(outputs, errors) if first else [None] * len(outputs)
         outputs = tuple(replace(b, spread=s, residue=r) for b, s, r in zip(outputs, spreads, residues, strict=True))
         yield from self._by_flush("sums", outputs, errors, applies)
         differs = self._updates_means(errors) & applies
@@ -420,7 +420,7 @@ class Branch:
                 none[i] = Spread(np.broadcast_to(np.sqrt(errors[at].e + eta**2), b.value.shape))
         return none
 
-    def _residues(self, outputs: Outputs) -> list[Residue | None]:
+    def _residues(self, outputs: Outputs, errors: Mapping[int, Error]) -> list[Residue | None]:
         """Return the difference of the exact values from the float64 ones: itself, or a bound on the carrier's error.
 
         The carrier evaluates the formula in float64, as written.
@@ -432,9 +432,11 @@ class Branch:
                 residues.append(None)
             elif self.maker.recording.wide:
                 residues.append(Residue(np.broadcast_to(_rest(self.values[at]), shape), np.zeros(shape)))
+            elif errors[at].quiet:  # what is exact in a narrower format is exact in the carrier
+                residues.append(Residue(np.zeros(shape), np.zeros(shape)))
             else:
-                errors = self.maker.errors(carrier(self.maker.recording.real_types), flushed=False)
-                residues.append(Residue(np.zeros(shape), np.broadcast_to(np.asarray(errors[at].e), shape)))
+                own = self.maker.errors(carrier(self.maker.recording.real_types), flushed=False)[at]
+                residues.append(Residue(np.zeros(shape), np.broadcast_to(np.asarray(own.e), shape)))
         return residues
 
     def flags_of(self, outputs: Outputs) -> list[MaybeFlags]:

@@ -525,7 +525,13 @@ class Pow(Primitive):
             if (only := _only_count(power)) is not None:  # without a call for each element
                 found = np.asarray(widened(base) ** gmpy2.mpfr(only), object)
             else:
-                found = each(_power, widened(base), power.astype(object) if counts else widened(power))
+                bases, powers = np.broadcast_arrays(
+                    widened(base), power.astype(object) if counts else widened(power)
+                )
+                special = np.broadcast_to(_is_special(base, power), bases.shape)
+                found = np.empty(bases.shape, object)
+                found[special] = each(_power, bases[special], powers[special])
+                found[~special] = bases[~special] ** powers[~special]
         return found if wide else found.astype(np.float64)
 
     @staticmethod
@@ -565,6 +571,12 @@ def _only_count(powers: Array) -> int | None:
     if not (0 < first < 1 << 10) or first != int(first) or not np.all(powers == first):
         return None
     return int(first)
+
+
+def _is_special(base: Array, power: Array) -> Array:
+    """Return a mask of the powers that `_power` computes in another way than gmpy2."""
+    with np.errstate(all="ignore"):
+        return np.asarray((base == 0) | (abs(base) == 1) | (power == 0), bool)
 
 
 def _power(base: Any, power: Any) -> Any:
