@@ -65,7 +65,7 @@ class Meanings:
     def batches(self, texts: Sequence[str], /) -> Iterator[Batch]:
         """Yield the cases with these ids, in this order. Raises CaseIdError."""
         for part in self.source.parts(texts):
-            plain = self.source.batch(part, Expectation((), part.types, len(part.ids)))
+            plain = self.source.question(part)
             made = inference_of(part, plain.program) if self.kind == "infer" else validity_of(part, plain.program)
             yield replace(plain, expectation=made)
 

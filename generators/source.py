@@ -295,6 +295,14 @@ class GeneratedCases:
         """Return one case by its id. Raises CaseIdError."""
         return next(self.batches([text])).case(0)
 
+    def unanswered(self, text: str) -> Batch:
+        """Return one case with an expectation without options, which is not computed. Raises CaseIdError."""
+        return self.question(next(self.parts([text])))
+
+    def question(self, part: Part) -> Batch:
+        """Return the cases of a part with an expectation without options, which is not computed."""
+        return self.batch(part, Expectation((), part.types, len(part.ids)))
+
     def cases(self, texts: Sequence[str]) -> Iterator[Batch]:
         """Yield the cases with these ids, in this order, one by one; neighbours with the same program are cheap."""
         for batch in self.batches(texts):

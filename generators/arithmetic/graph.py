@@ -223,7 +223,9 @@ def _result(
 ) -> tuple[tuple[int, ...], str]:
     """Return the shape of a primitive's result, which is that of its exact value over zero lanes, and its type."""
     room = ROOMS[name]
-    empty = [np.zeros((0, *shape), NO_LANE[kind_of(type_)]) for type_, shape in zip(types, shapes, strict=True)]
+    empty: list[Array] = [
+        np.zeros((0, *shape), NO_LANE[kind_of(type_)]) for type_, shape in zip(types, shapes, strict=True)
+    ]
     with np.errstate(all="ignore"):
         shape = np.shape(room.exact(*empty, **parameters.parameters))[1:]
     return shape, room.type(types, **parameters.parameters)

@@ -525,9 +525,7 @@ class Pow(Primitive):
             if (only := _only_count(power)) is not None:  # without a call for each element
                 found = np.asarray(widened(base) ** gmpy2.mpfr(only), object)
             else:
-                bases, powers = np.broadcast_arrays(
-                    widened(base), power.astype(object) if counts else widened(power)
-                )
+                bases, powers = np.broadcast_arrays(widened(base), power.astype(object) if counts else widened(power))
                 special = np.broadcast_to(_is_special(base, power), bases.shape)
                 found = np.empty(bases.shape, object)
                 found[special] = each(_power, bases[special], powers[special])
