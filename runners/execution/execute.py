@@ -297,7 +297,7 @@ class Worker:
         if batch.valid_variant is not None and sibling:
             make = self.source.unanswered if isinstance(self.source, HasQuestions) else self.source.case
             valid = make(batch.valid_variant)  # whether it is refused matters, not what it answers
-            requests.append(Request(0, valid.program, valid.tensors(), phase="sibling"))
+            requests.append(Request(0, valid.program, valid.tensors(), phase="sibling", together=True))
             ids.insert(0, batch.ids[0])
         fresh: Freshness = "own" if asks_again(batch.expectation) else "shared"
         together = fresh == "shared" and batch.valid_variant is None and not batch.expectation.invalid
