@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes.arrays import values
+from fakes.sampled import values
 from hypothesis import given
 
 from opconform.cases.elements import Array, content, type_of

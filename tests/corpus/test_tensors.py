@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fakes.arrays import arrays, values
+from fakes.sampled import arrays, values
 from hypothesis import given
 
 from opconform.cases.corpus.tensors import (

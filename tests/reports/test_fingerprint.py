@@ -4,7 +4,7 @@ import functools
 import itertools
 
 import pytest
-from fakes.arithmetics import (
+from fakes.backends import (
     Bfloat16Steps,
     Computes,
     Float16Steps,

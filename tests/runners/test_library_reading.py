@@ -18,7 +18,7 @@ from opconform.runners.backends.onednn_library import is_installed
 from opconform.specs.audit import Audit, LibraryAttribute, LibraryReading, LibrarySchema, audit
 from opconform.specs.loader import Library, default_root
 
-FAKES = "fakes.library_operations"
+FAKES = "fakes.libraries"
 SOME = {"openvino": f"{FAKES}:SomeOfOpenVino", "onednn": f"{FAKES}:SomeOfOneDnn"}
 INSTALLED = {"openvino": importlib.util.find_spec("openvino") is not None, "onednn": is_installed()}
 ALONE = {"openvino": f"{FAKES}:ReduceMeanOfOpenVino", "onednn": f"{FAKES}:ReduceMeanOfOneDnn"}
