@@ -14,33 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from .batch import (
-    Batch,
-    Bounds,
-    Expectation,
-    Flag,
-    Option,
-)
+from .batch import Batch, Bounds, Expectation, Flag, Option
 from .corpus.files import LARGEST_JSON, CorpusError, Files, open_files, read_json
 from .corpus.tensors import parsed, read_value_file
-from .elements import (
-    Array,
-    comparable,
-    element_type,
-    from_tensor_proto,
-    numbered,
-    type_of,
-)
+from .elements import Array, comparable, element_type, from_tensor_proto, numbered, type_of
 from .errors import CaseIdError, did_you_mean
 from .ids import CaseId, parse_id
-from .program import (
-    Input,
-    ModelProgram,
-    OperatorVersion,
-    Output,
-    Structure,
-    parse_type,
-)
+from .program import Input, ModelProgram, OperatorVersion, Output, Structure, parse_type
 
 MODEL, TOLERANCES = "model.onnx", "data.json"
 LARGEST_MODEL = 512 << 20

@@ -27,13 +27,7 @@ from ..reports.arithmetic import ATTACHMENT
 from ..reports.folder import INTERRUPTED, ResultsFolder, check_new, companions
 from ..reports.junit import check_target, write_junit
 from ..reports.progress import RunProgress
-from ..reports.runs import (
-    UNKNOWN,
-    RunRecord,
-    Terms,
-    distinct,
-    terms_to_dict,
-)
+from ..reports.runs import UNKNOWN, RunRecord, Terms, distinct, terms_to_dict
 from ..reports.tables import Tables, take_kept
 from ..reports.tally import OUR_SIDE_FAILED
 from ..reports.terminal import print_summary

@@ -26,14 +26,7 @@ from ..generators.comparing.differences import (
 from ..generators.comparing.situations import FILL, SHAPES, TYPE, Side, Situation, side
 from ..generators.parameters import plain_text
 from ..generators.source import GeneratedCases
-from ..specs.model import (
-    AttributeSignature,
-    Clause,
-    Port,
-    Signature,
-    Silence,
-    Spec,
-)
+from ..specs.model import AttributeSignature, Clause, Port, Signature, Silence, Spec
 
 _SHOWN = 8  # elements of an answer
 

@@ -19,15 +19,7 @@ from ..cases.ids import Shard, shard_of
 from ..cases.results import Result, result_from_json
 from ..runners.execution.host import About, Isolation
 from ..runners.judging.kept import Keep
-from ..runners.judging.terms import (
-    Demands,
-    Errata,
-    Erratum,
-    Profile,
-    Suspensions,
-    Waiver,
-    Waivers,
-)
+from ..runners.judging.terms import Demands, Errata, Erratum, Profile, Suspensions, Waiver, Waivers
 from .text import counted
 
 RESULTS = "results.jsonl"

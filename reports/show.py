@@ -12,26 +12,9 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from ..cases.batch import (
-    EXCEPTIONAL,
-    Batch,
-    Bounds,
-    Flag,
-    Option,
-)
+from ..cases.batch import EXCEPTIONAL, Batch, Bounds, Flag, Option
 from ..cases.elements import Array, element_types, to_json, type_of
-from ..cases.program import (
-    UNRANKED,
-    Attribute,
-    Body,
-    Dims,
-    Input,
-    Node,
-    Output,
-    Program,
-    SparseTensor,
-    Tensor,
-)
+from ..cases.program import UNRANKED, Attribute, Body, Dims, Input, Node, Output, Program, SparseTensor, Tensor
 from ..generators.certificate import Certificate, Derivation, Number, Step, certificate
 from ..generators.source import GeneratedCases
 from ..runners.backends.onednn_library import TYPES

@@ -13,15 +13,7 @@ from ..elements import Array
 from ..errors import CaseIdError, did_you_mean
 from .descriptor import SCHEMA, case_from, read_values
 from .files import CorpusError, Files, open_files, read_json
-from .manifest import (
-    MANIFEST,
-    CaseEntry,
-    Manifest,
-    Sums,
-    checked_read,
-    read_manifest,
-    read_sums,
-)
+from .manifest import MANIFEST, CaseEntry, Manifest, Sums, checked_read, read_manifest, read_sums
 from .tensors import read_npz, read_tensors_file
 
 DESCRIPTOR = "case.json"

@@ -19,13 +19,7 @@ from rich.text import Text
 from ...cases.errors import OpconformError
 from ...cases.ids import split_version
 from ..progress import tracked
-from ..runs import (
-    MergedRun,
-    folders_in,
-    read_results,
-    runs_of,
-    started,
-)
+from ..runs import MergedRun, folders_in, read_results, runs_of, started
 from ..runs import compared as asked_apart
 from ..tally import NON_CONFORMANT, Figures
 from ..text import (

@@ -16,14 +16,7 @@ from ...cases.errors import OpconformError
 from ...cases.results import Outcome
 from .. import tally
 from ..progress import tracked
-from ..runs import (
-    RESULTS,
-    MergedRun,
-    RunPart,
-    read_results,
-    runs_of,
-    started,
-)
+from ..runs import RESULTS, MergedRun, RunPart, read_results, runs_of, started
 from ..text import counted, printable
 from .changes import State, record_of
 

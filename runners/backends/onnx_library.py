@@ -14,14 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from ...cases.elements import Array
 from ...cases.program import Program, element_names
-from ...cases.runner import (
-    Executable,
-    NotInstalled,
-    Reason,
-    Unsupported,
-    Words,
-    meaning,
-)
+from ...cases.runner import Executable, NotInstalled, Reason, Unsupported, Words, meaning
 
 Call: TypeAlias = Callable[[Sequence[Array]], Sequence[Any]]
 """Takes the arrays of `program.feeds` in order, and returns the outputs in the order of `program.answers`."""

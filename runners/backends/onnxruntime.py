@@ -11,24 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ...cases.elements import (
-    Array,
-    content,
-    element_type,
-    element_types,
-    from_content,
-    type_of,
-)
+from ...cases.elements import Array, content, element_type, element_types, from_content, type_of
 from ...cases.onnx_model import feeds, onnx_bytes, output_names
 from ...cases.program import Program, element_names, is_tensor
-from ...cases.runner import (
-    Executable,
-    NotInstalled,
-    Reason,
-    Unsupported,
-    Words,
-    meaning,
-)
+from ...cases.runner import Executable, NotInstalled, Reason, Unsupported, Words, meaning
 
 WORDS = (
     # Versions that the library does not know, or no longer supports.

@@ -12,33 +12,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...cases.elements import (
-    Array,
-    canonical,
-    content,
-    element_type,
-    from_content,
-    type_of,
-)
+from ...cases.elements import Array, canonical, content, element_type, from_content, type_of
 from ...cases.errors import ProgramError
 from ...cases.onnx_model import onnx_bytes
-from ...cases.program import (
-    UNRANKED,
-    Attribute,
-    Input,
-    OperatorVersion,
-    Output,
-    Program,
-    is_tensor,
-)
-from ...cases.runner import (
-    Executable,
-    NotInstalled,
-    Reason,
-    Unsupported,
-    Words,
-    meaning,
-)
+from ...cases.program import UNRANKED, Attribute, Input, OperatorVersion, Output, Program, is_tensor
+from ...cases.runner import Executable, NotInstalled, Reason, Unsupported, Words, meaning
 from .openvino_bodies import BodyMaker, has_bodies
 
 WORDS = (

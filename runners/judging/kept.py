@@ -16,13 +16,7 @@ import msgspec
 import numpy as np
 
 from ...cases.batch import Batch, Expectation
-from ...cases.elements import (
-    Array,
-    content,
-    element_types,
-    from_content,
-    type_of,
-)
+from ...cases.elements import Array, content, element_types, from_content, type_of
 from ...cases.results import SIDE_EFFECTS, Outcome, Result
 from ...cases.runner import Reason
 from .answers import MOST_DIMENSIONS, Answer, Answers, Nesting, Refusal

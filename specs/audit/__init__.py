@@ -14,14 +14,7 @@ from typing import Any
 from ...cases.errors import OpconformError, did_you_mean
 from ...cases.program import AttributeValue, OperatorVersion
 from ..loader import Library
-from ..model import (
-    AttributeSignature,
-    Port,
-    Signature,
-    Spec,
-    Version,
-    VersionSpec,
-)
+from ..model import AttributeSignature, Port, Signature, Spec, Version, VersionSpec
 from ..reading import SpecError
 from .findings import (
     Authority,
