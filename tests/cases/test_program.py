@@ -35,12 +35,7 @@ from opconform.cases.program import (
     sequence,
     tensor,
 )
-from opconform.runners.execution.host import (
-    Host,
-    OurFailure,
-    Request,
-    read_answer,
-)
+from opconform.runners.execution.host import Host, OurFailure, Request, read_answer
 
 _OPERATOR = OperatorVersion("onnx", "Identity", 16)
 _PLAIN = Program(_OPERATOR, (), (Input("x", "float32", (2, "n")),), (Output("y", "float32", 2),), 16)

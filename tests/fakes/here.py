@@ -16,14 +16,7 @@ from opconform.cases.runner import Runner
 from opconform.cli import main
 from opconform.runners.execution import execute, running
 from opconform.runners.execution.execute import Assignment
-from opconform.runners.execution.host import (
-    Host,
-    Isolation,
-    Reply,
-    Request,
-    read_about,
-    read_answer,
-)
+from opconform.runners.execution.host import Host, Isolation, Reply, Request, read_about, read_answer
 from opconform.runners.pool import Found, Limits, Stray, Task, WorkerStartError
 from opconform.runners.registry import BackendSpec, open_runner
 

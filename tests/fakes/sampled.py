@@ -10,19 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from opconform.cases.elements import (
-    Array,
-    element_type,
-    element_types,
-    from_content,
-)
-from opconform.cases.program import (
-    Structure,
-    leaves,
-    optional,
-    sequence,
-    tensor,
-)
+from opconform.cases.elements import Array, element_type, element_types, from_content
+from opconform.cases.program import Structure, leaves, optional, sequence, tensor
 from opconform.specs.model import Spec
 
 

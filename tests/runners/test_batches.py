@@ -28,12 +28,7 @@ from opconform.generators.source import GeneratedCases
 from opconform.reports.certificates import AttachCertificate
 from opconform.runners.execution.execute import Worker
 from opconform.runners.judging.accuracy import accuracies, attach_accuracy
-from opconform.runners.judging.answers import (
-    Answer,
-    Answers,
-    Refusal,
-    Stack,
-)
+from opconform.runners.judging.answers import Answer, Answers, Refusal, Stack
 from opconform.runners.judging.judge import judge
 from opconform.runners.judging.kept import KeepOutputs
 

@@ -8,22 +8,9 @@ import numpy as np
 import pytest
 from fakes.programs import constant, feed, mean, onnx_program, reduce_mean
 
-from opconform.cases.elements import (
-    Array,
-    canonical,
-    comparable,
-    content,
-    element_type,
-    element_types,
-    type_of,
-)
+from opconform.cases.elements import Array, canonical, comparable, content, element_type, element_types, type_of
 from opconform.cases.program import Program
-from opconform.cases.runner import (
-    Classifies,
-    Describes,
-    NotInstalled,
-    Unsupported,
-)
+from opconform.cases.runner import Classifies, Describes, NotInstalled, Unsupported
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 from opconform.runners.backends.onnxruntime import WORDS, OnnxRuntime, OnnxRuntimeNoOpt

@@ -8,13 +8,7 @@ import pytest
 
 from opconform.cases.errors import OpconformError
 from opconform.specs.audit import Coverage, Exercise, audit
-from opconform.specs.audit.findings import (
-    DOMAINS,
-    as_float32,
-    newest_opset,
-    onnx_signatures,
-    onnx_version,
-)
+from opconform.specs.audit.findings import DOMAINS, as_float32, newest_opset, onnx_signatures, onnx_version
 from opconform.specs.loader import Library, default_root
 from opconform.specs.scaffold import scaffold
 

@@ -6,15 +6,7 @@ from pathlib import Path
 import pytest
 
 from opconform.cases.errors import OpconformError
-from opconform.specs.audit import (
-    Audit,
-    Coverage,
-    Exercise,
-    LibraryAttribute,
-    LibraryReading,
-    Listing,
-    audit,
-)
+from opconform.specs.audit import Audit, Coverage, Exercise, LibraryAttribute, LibraryReading, Listing, audit
 from opconform.specs.audit import LibrarySchema as Schema
 from opconform.specs.loader import Library
 
