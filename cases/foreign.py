@@ -151,7 +151,7 @@ class ForeignCases:
         made = [
             _DataSet(folder, name, *(tuple(kinds[k][i] for i in sorted(kinds[k])) for k in ("input", "output")))
             for (folder, name), kinds in sorted(
-                files.items(), key=lambda data_set: (data_set[0][0], _number(data_set[0][1]))
+                files.items(), key=lambda data_set: (data_set[0][0], int(data_set[0][1].rpartition("_")[2]))
             )
         ]
         return tuple(data_set for data_set in made if data_set.model in self._sizes)
@@ -271,10 +271,6 @@ class ForeignCases:
 class _Scan:
     cases: dict[str, _DataSet] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
-
-
-def _number(data_set: str) -> int:
-    return int(data_set.rpartition("_")[2])
 
 
 def _safe(folder: str) -> str:

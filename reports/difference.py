@@ -26,7 +26,7 @@ from ..generators.comparing.differences import (
 from ..generators.comparing.situations import FILL, SHAPES, TYPE, Side, Situation, side
 from ..generators.parameters import plain_text
 from ..generators.source import GeneratedCases
-from ..specs.model import AttributeSignature, Clause, Port, Signature, Silence, Spec
+from ..specs.model import AttributeSignature, Clause, Port, Signature, Silence
 
 _SHOWN = 8  # elements of an answer
 
@@ -236,7 +236,7 @@ R = TypeVar("R", Clause, Silence)
 def page(operators: Sequence[str], title: str, specs: Path | None = None) -> str:
     """Return the page as Markdown. Raises OpconformError for names that are not operators."""
     source = GeneratedCases(specs)
-    named = [_spec(source, name) for name in dict.fromkeys(operators)]
+    named = [source.library.spec(name) for name in dict.fromkeys(operators)]
     sides = [[side(source, str(v.operator)) for v in spec.versions.values()] for spec in named]
     command = f"opconform dev page {' '.join(operators)} --title '{title}'"
     lines = [f"# {title}", "", f"Generated from the spec files by `{command}`. A test checks that it is current.", ""]
@@ -246,10 +246,6 @@ def page(operators: Sequence[str], title: str, specs: Path | None = None) -> str
         lines += [f"## Silences of {spec.operator}", "", *_silences(versions), ""]
     lines += ["## Differences", "", *_differing(sides)]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _spec(source: GeneratedCases, name: str) -> Spec:
-    return source.library.spec(name)
 
 
 def _signatures(sides: Sequence[Side]) -> Iterator[str]:

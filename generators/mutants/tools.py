@@ -211,14 +211,6 @@ def _of_another(dim: str, wanted: str, seen: Seen) -> str:
     return others[0] if others and dim in seen.names else dim
 
 
-def _computed_named(dim: str, wanted: str, seen: Seen) -> str:
-    return seen.names[0] if seen.names and wanted == COMPUTED else dim
-
-
-def _free_plus_one(dim: str, wanted: str, seen: Seen) -> str:
-    return _plus(_free_told(dim, wanted, seen), int(wanted.endswith(UNKNOWN)))
-
-
 def _free_told(dim: str, wanted: str, _: Seen) -> str:
     return wanted.rstrip(UNKNOWN).split("|")[0] if wanted.endswith(UNKNOWN) else dim
 
@@ -248,10 +240,16 @@ def wrong_inferencers() -> Iterator[Tool]:
         "name-of-another", "infer", "takes a symbolic dimension for another one of the inputs", _by_wanted(_of_another)
     )
     yield Tool(
-        "computed-as-name", "infer", "takes a computed dimension for one of the inputs", _by_wanted(_computed_named)
+        "computed-as-name",
+        "infer",
+        "takes a computed dimension for one of the inputs",
+        _by_wanted(lambda dim, wanted, seen: seen.names[0] if seen.names and wanted == COMPUTED else dim),
     )
     yield Tool(
-        "free-plus-one", "infer", "tells a size that data decide, and it is 1 too large", _by_wanted(_free_plus_one)
+        "free-plus-one",
+        "infer",
+        "tells a size that data decide, and it is 1 too large",
+        _by_wanted(lambda dim, wanted, seen: _plus(_free_told(dim, wanted, seen), int(wanted.endswith(UNKNOWN)))),
     )
     yield Tool(
         "first-output-for-all", "infer", "gives every output what the first has", lambda s: s.right[:1] * len(s.right)
@@ -267,14 +265,14 @@ def _unless(refusing: Callable[[Seen], bool], seen: Seen) -> Sequence[str]:
     return seen.right
 
 
-def _has(word: str, seen: Seen) -> bool:
-    return any(word in (parsed(text)[1] or ()) for text in seen.inputs)
-
-
 _REFUSALS: tuple[tuple[str, str, Callable[[Seen], bool]], ...] = (
     ("everything-refused", "refuses every program", lambda _: True),
     ("symbolic-refused", "refuses symbolic dimensions", lambda seen: bool(seen.names)),
-    ("empty-refused", "refuses an extent of 0", functools.partial(_has, "0")),
+    (
+        "empty-refused",
+        "refuses an extent of 0",
+        lambda seen: any("0" in (parsed(text)[1] or ()) for text in seen.inputs),
+    ),
     ("scalar-refused", "refuses an input of rank 0", lambda seen: any(parsed(text)[1] == () for text in seen.inputs)),
 )
 
@@ -444,12 +442,12 @@ def wrong_converters(spec: Spec, version: VersionSpec) -> Iterator[Tool]:
         yield _conversion(
             f"relabelled-{target}",
             f"keeps the node and says that it is {target}",
-            functools.partial(_relabelled, other),
+            functools.partial(replace, version=other),
         )
         yield _conversion(
             f"moved-{target}",
             f"makes it {target}, and moves values between attributes and inputs; defaults are those of {target}",
-            functools.partial(_moved, other),
+            functools.partial(as_version, version=other),
         )
         for attribute in version.signature.attributes:
             yield _conversion(
@@ -457,14 +455,6 @@ def wrong_converters(spec: Spec, version: VersionSpec) -> Iterator[Tool]:
                 f"makes it {target} and drops {attribute.name}",
                 functools.partial(_without, attribute.name, other),
             )
-
-
-def _relabelled(version: VersionSpec, i: Invocation) -> Invocation:
-    return replace(i, version=version)
-
-
-def _moved(version: VersionSpec, i: Invocation) -> Invocation:
-    return as_version(i, version)
 
 
 def _without(name: str, version: VersionSpec, i: Invocation) -> Invocation:
