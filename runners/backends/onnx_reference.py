@@ -12,6 +12,7 @@ from ...cases.elements import Array, canonical, element_type
 from ...cases.onnx_model import feeds, onnx_model
 from ...cases.program import Program, TypeExpression, parse_type
 from ...cases.runner import Executable, Reason, Unsupported, Words, meaning
+from .base import Refusing
 
 WORDS = (
     Words(r"No registered schema for operator", "operator-version", plain=True),
@@ -30,7 +31,7 @@ WORDS = (
 """The messages of onnx 1.16 to 1.23, and of NumPy."""
 
 
-class OnnxReference:
+class OnnxReference(Refusing):
     """onnx.reference.ReferenceEvaluator, without NumPy's warnings."""
 
     name = "onnx-reference"
@@ -51,11 +52,8 @@ class OnnxReference:
 
     def prepare(self, program: Program, /) -> Executable:
         """Make an evaluator for `program`. Raises Unsupported, or the evaluator's own error."""
-        try:
+        with self.refusing():
             evaluator = self._library.reference.ReferenceEvaluator(onnx_model(program))
-        except Exception as error:
-            self.refuse_if_plain(error)
-            raise
         return _Evaluator(self, evaluator, program)
 
     def reason(self, error: BaseException, /) -> Reason:
@@ -89,11 +87,8 @@ class _Evaluator:
         """Return the outputs with their original types and shapes. Raises Unsupported, or the evaluator's own error."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
-            try:
+            with self._runner.refusing():
                 outputs = self._evaluator.run(None, self._fed(inputs))
-            except Exception as error:
-                self._runner.refuse_if_plain(error)
-                raise
         if self._program.is_plain:
             return [canonical(output) for output in outputs]
         return [_value(parse_type(one.type), x) for one, x in zip(self._program.answers, outputs, strict=True)]

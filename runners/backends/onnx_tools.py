@@ -11,11 +11,12 @@ import numpy as np
 from onnx import ModelProto, TypeProto, checker, shape_inference, version_converter
 from onnx import __version__ as onnx_version
 
-from ...cases.elements import Array, element_type, element_types
+from ...cases.elements import element_type, element_types
 from ...cases.inferred import inferred
 from ...cases.onnx_model import onnx_model, opset_of
 from ...cases.program import Program
-from ...cases.runner import BackendKind, Executable, Reason, Unsupported, Words, meaning
+from ...cases.runner import BackendKind, Executable, Unsupported, Words
+from .base import Refusing, Texts
 from .onnxruntime import OnnxRuntime
 
 WORDS = (
@@ -27,12 +28,13 @@ WORDS = (
 """The messages of onnx 1.23."""
 
 
-class OnnxInfer:
+class OnnxInfer(Refusing):
     """onnx.shape_inference on the model without the types of its outputs."""
 
     name = "onnx-infer"
     standards: tuple[str, ...] = ("onnx",)
     kind: BackendKind = "infer"
+    words = WORDS
     settings: ClassVar[dict[str, bool]] = {}
 
     def version(self) -> str:
@@ -46,23 +48,9 @@ class OnnxInfer:
     def prepare(self, program: Program, /) -> Executable:
         """Infer the types and shapes of `program`. Raises Unsupported, or onnx's own error."""
         model = untyped(program)
-        try:
+        with self.refusing():
             made = shape_inference.infer_shapes(model, **self.settings)
-        except Exception as error:
-            self.refuse_if_plain(error)
-            raise
         return Texts([text_of(output.type) for output in made.graph.output])
-
-    def refuse_if_plain(self, error: Exception) -> None:
-        """Raise Unsupported if `error` only says that onnx does not know the operator version."""
-        found = meaning(WORDS, str(error))
-        if found is not None and found.plain:
-            raise Unsupported(str(error), found.reason) from error
-
-    def reason(self, error: BaseException, /) -> Reason:
-        """Return why onnx refused, as far as its message shows."""
-        found = meaning(WORDS, str(error))
-        return found.reason if found else "other"
 
 
 class OnnxInferStrict(OnnxInfer):
@@ -88,11 +76,8 @@ class OnnxCheck(OnnxInfer):
     def prepare(self, program: Program, /) -> Executable:
         """Check `program`. Raises Unsupported, or onnx's own error."""
         model = onnx_model(program)
-        try:
+        with self.refusing():
             checker.check_model(model, **self.settings)
-        except Exception as error:
-            self.refuse_if_plain(error)
-            raise
         return Texts(())
 
 
@@ -123,11 +108,8 @@ class OnnxConvert(OnnxInfer):
         if program.operator.domain:
             raise Unsupported("the version converter only converts the default domain", "operator-version")
         target, model = self.target(program), onnx_model(program)
-        try:
+        with self.refusing():
             made = version_converter.convert_version(model, target)
-        except Exception as error:
-            self.refuse_if_plain(error)
-            raise
         return Texts([np.frombuffer(made.SerializeToString(deterministic=True), np.uint8)])
 
 
@@ -187,11 +169,8 @@ class OnnxRuntimeInfer(OnnxRuntime):
     def prepare(self, program: Program, /) -> Executable:
         """Load `program`. Raises Unsupported, or onnxruntime's own error."""
         model = untyped(program)
-        try:
+        with self.refusing():
             ports = self._outputs(model)
-        except Exception as error:
-            self.refuse_if_plain(error)
-            raise
         return Texts([_of_runtime(one.type, one.shape or self._no_dims(model, one.name)) for one in ports])
 
     def _outputs(self, model: ModelProto) -> Sequence[Any]:
@@ -216,17 +195,6 @@ class OnnxRuntimeInfer(OnnxRuntime):
         except Exception:  # Shape is missing for this type or in this opset
             return None
         return [] if rank == 0 else None
-
-
-class Texts:
-    """The same answer whatever the inputs."""
-
-    def __init__(self, texts: Sequence[Any]) -> None:
-        self._texts = list(texts)
-
-    def run(self, _inputs: Sequence[Array], /) -> Sequence[Any]:
-        """Return the texts."""
-        return self._texts
 
 
 def untyped(program: Program) -> ModelProto:

@@ -15,6 +15,7 @@ from ...cases.elements import Array, content, element_type, element_types, from_
 from ...cases.onnx_model import feeds, onnx_bytes, output_names
 from ...cases.program import Program, element_names, is_tensor
 from ...cases.runner import Executable, NotInstalled, Reason, Unsupported, Words, meaning
+from .base import Refusing
 
 WORDS = (
     # Versions that the library does not know, or no longer supports.
@@ -59,13 +60,14 @@ def words_of(message: str) -> Words | None:
     return meaning(WORDS, message) or Words("", "other", plain="NOT_IMPLEMENTED" in message)
 
 
-class OnnxRuntime:
+class OnnxRuntime(Refusing):
     """onnxruntime's CPU provider with all graph optimisations: one thread, no console output."""
 
     name = "onnxruntime"
     standards: tuple[str, ...] = ("onnx",)
     optimisations = "ORT_ENABLE_ALL"
     provider = "CPUExecutionProvider"
+    words = WORDS
 
     def __init__(self) -> None:
         self.library = _library()
@@ -93,7 +95,7 @@ class OnnxRuntime:
     def prepare(self, program: Program, /) -> Executable:
         """Make a session for `program`. Raises Unsupported, or onnxruntime's own error."""
         model = onnx_bytes(program)
-        try:
+        with self.refusing():
             # Without its own fallback, which would print, and hide the first error.
             session = self.library.InferenceSession(
                 model,
@@ -101,19 +103,12 @@ class OnnxRuntime:
                 providers=[(self.provider, self.provider_options)],
                 enable_fallback=0,
             )
-        except Exception as error:
-            self.refuse_if_plain(error)
-            raise
         return _Session(self, session, program)
 
     def reason(self, error: BaseException, /) -> Reason:
         """Return why onnxruntime refused, as far as its message and its list of kernels show."""
-        if isinstance(error, MemoryError):
-            return "memory"
-        if absent := _NO_KERNEL.search(str(error)):
-            return self._reason_of_absence(absent[1], int(absent[2]))
-        found = meaning(WORDS, str(error))
-        return found.reason if found else "other"
+        absent = _NO_KERNEL.search(str(error))
+        return self._reason_of_absence(absent[1], int(absent[2])) if absent else super().reason(error)
 
     def make_ort_value(self, array: Array) -> Any:
         """Return a tensor as an OrtValue; Unsupported if the library takes none of its type from Python."""
@@ -182,14 +177,11 @@ class _Session:
         given = feeds(self._program, inputs)
         if not self._are_fed or not self._are_read:
             given = {name: self._value(one) for name, one in given.items()}
-        try:
+        with self._runner.refusing():
             if self._are_read:
                 found: Sequence[Any] = self._session.run(self._outputs, given, self._runner.run_options)
                 return found
             values = self._session.run_with_ort_values(self._outputs, given, self._runner.run_options)
-        except Exception as error:
-            self._runner.refuse_if_plain(error)
-            raise
         return [_array(value) for value in values]
 
     def _value(self, given: Any) -> Any:

@@ -16,7 +16,8 @@ from ...cases.elements import Array, canonical, content, element_type, from_cont
 from ...cases.errors import ProgramError
 from ...cases.onnx_model import onnx_bytes
 from ...cases.program import UNRANKED, Attribute, Input, OperatorVersion, Output, Program, is_tensor
-from ...cases.runner import Executable, NotInstalled, Reason, Unsupported, Words, meaning
+from ...cases.runner import Executable, NotInstalled, Unsupported, Words
+from .base import Refusing
 from .openvino_bodies import BodyMaker, has_bodies
 
 WORDS = (
@@ -87,11 +88,12 @@ _MISNAMED = MappingProxyType({("LogicalXor", 1): "opset2"})
 """Operations whose name differs in the set that introduced them."""
 
 
-class _OpenVino:
+class _OpenVino(Refusing):
     """What the three backends share; by default, OpenVINO operations on the CPU plugin."""
 
     name = ""
     standards: tuple[str, ...] = ("openvino",)
+    words = WORDS
 
     def __init__(self) -> None:
         self.library = _library()
@@ -116,26 +118,10 @@ class _OpenVino:
     def prepare(self, program: Program, /) -> Executable:
         """Make and compile the model of `program`. Raises Unsupported, or OpenVINO's own error."""
         _check_types(program)
-        try:
+        with self.refusing():
             model = self._model(program)
             compiled = self._core.compile_model(model, _DEVICE, _SETTINGS)
-        except Exception as error:
-            self.refuse_if_plain(error)
-            raise
         return _Request(self, compiled, program)
-
-    def reason(self, error: BaseException, /) -> Reason:
-        """Return why OpenVINO refused, as far as its message shows."""
-        if isinstance(error, MemoryError):
-            return "memory"
-        found = meaning(WORDS, str(error))
-        return found.reason if found else "other"
-
-    def refuse_if_plain(self, error: Exception) -> None:
-        """Raise Unsupported if `error` only says "not implemented"."""
-        found = meaning(WORDS, str(error))
-        if found is not None and found.plain:
-            raise Unsupported(str(error), found.reason) from error
 
     def _model(self, program: Program) -> Any:
         return self.library.Model(*_parts(self.library, program), program.operator.name)
@@ -211,11 +197,8 @@ class OpenVinoEvaluate(_OpenVino):
     def prepare(self, program: Program, /) -> Executable:
         """Make the model of `program`. Raises Unsupported, or OpenVINO's own error."""
         _check_types(program)
-        try:
+        with self.refusing():
             return _Evaluation(self, self._model(program))
-        except Exception as error:
-            self.refuse_if_plain(error)
-            raise
 
 
 class OpenVinoOnnx(_OpenVino):
@@ -243,11 +226,8 @@ class _Request:
         for place, x in zip(self._places, inputs, strict=True):
             if place is not None:
                 self._put(place, x)
-        try:
+        with self._runner.refusing():
             _run(self._request)
-        except Exception as error:
-            self._runner.refuse_if_plain(error)
-            raise
         return [_read(self._request.get_output_tensor(index)) for index in self._outputs]
 
     def _put(self, place: int, x: Array) -> None:
@@ -301,12 +281,9 @@ class _Evaluation:
         # The core sets their shapes.
         outputs = self._vector([library.Tensor(type_, library.Shape([0])) for type_ in self._types])
         given = self._vector([_tensor(library, x) for x in inputs])
-        try:
+        with self._runner.refusing():
             if not self._model.evaluate(outputs, given):
                 raise Unsupported("Model.evaluate returned False")
-        except Exception as error:
-            self._runner.refuse_if_plain(error)
-            raise
         return [_read(tensor) for tensor in outputs]
 
 
