@@ -79,7 +79,7 @@ def verify(path: Path, key: Path | None, seed: int | None) -> int:
     if is_submission(path):
         from .verification import verify_submission  # noqa: PLC0415
 
-        return verify_submission(path, key, seed=seed)
+        return verify_submission(path, key, seed)
     for name, given in (("--key", key), ("--seed", seed)):
         if given is not None and path.exists():
             raise click.UsageError(f"{name}: {path} is no submission.")

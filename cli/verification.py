@@ -79,15 +79,13 @@ NOT_PROVEN = 3
 """The exit code of `verify` if nothing is wrong, but not everything could be checked."""
 
 
-def verify_submission(
-    path: Path, key: Path | None = None, console: Console | None = None, *, seed: int | None = None
-) -> int:
+def verify_submission(path: Path, key: Path | None, seed: int | None) -> int:
     """Check a submission and judge it again by this version's suite; return 0 if it holds, 1 if not, or NOT_PROVEN.
 
     `key` is the public key that must have signed it, `seed` the announced seed. Raises OpconformError if a file cannot
     be read.
     """
-    console = console or Console()
+    console = Console()
     try:
         opened = open_submission(path)
     except NotWholeError as error:
