@@ -36,7 +36,7 @@ from opconform.runners.programs.environments import (
 from opconform.runners.registry import backend_spec, known_backends, open_runner, standards_of_name
 
 PYTHON = Path(sys.executable)
-CLIENT = Path(__file__).parents[2] / "runners" / "programs" / "clients" / "python_client.py"
+CLIENT = Path(__file__).parents[2] / "runners" / "clients" / "python_client.py"
 
 
 def elsewhere(name: str) -> Runner:
