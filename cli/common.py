@@ -39,6 +39,18 @@ def _keep_results(context: click.Context, _option: click.Parameter, folders: tup
 _RESULTS = "opconform.results"
 
 
+def path_option(
+    name: str, metavar: str, help_: str, as_: str | None = None, **more: Any
+) -> Callable[[Command], Command]:
+    """Return an option that takes a path; `exists`, `file_okay` and `dir_okay` say of what kind.
+
+    `as_` names its parameter if it differs, and `more` are other settings of an option.
+    """
+    kind = {key: more.pop(key) for key in ("exists", "file_okay", "dir_okay") if key in more}
+    names = [name] if as_ is None else [name, as_]
+    return click.option(*names, metavar=metavar, type=click.Path(path_type=Path, **kind), help=help_, **more)
+
+
 SELECT = click.option(
     "--select",
     "globs",
@@ -49,15 +61,16 @@ SELECT = click.option(
     "'onnx/ReduceMean-13' or 'onnx/*Mean-*'. Repeatable.",
 )
 CASE_ID = click.argument("case_id", metavar="CASE_ID", callback=_case_argument)
-RESULTS = click.option(
+RESULTS = path_option(
     "--results",
-    metavar="DIR",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    "DIR",
+    "A results folder in which to look for a short CASE_ID that the default suite does not have. Repeatable.",
+    exists=True,
+    file_okay=False,
     multiple=True,
     is_eager=True,  # CASE_ID needs it
     expose_value=False,
     callback=_keep_results,
-    help="A results folder in which to look for a short CASE_ID that the default suite does not have. Repeatable.",
 )
 STRENGTH = click.option(
     "--strength", metavar="T", default="2", show_default=True, help="Strength of the covering array, or full."
@@ -76,21 +89,13 @@ SEED = click.option(
 SUITE = click.option(
     "--suite", metavar="NAME", help="A named list of cases in place of the plan, such as smoke. --select narrows it."
 )
-SPECS = click.option(
-    "--specs",
-    metavar="DIR",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Use this folder of spec files.",
-)
+SPECS = path_option("--specs", "DIR", "Use this folder of spec files.", exists=True, file_okay=False)
 JOBS = click.option("--jobs", metavar="N", type=click.IntRange(1), help="Worker processes.  [default: number of cores]")
 MEMORY = click.option(
     "--memory", metavar="MIB", type=click.IntRange(64), help="Memory limit of a worker process, in MiB."
 )
-PYTHON = click.option(
-    "--python",
-    metavar="PATH",
-    type=click.Path(path_type=Path),
-    help="An interpreter for built-in backends that has the library and NumPy, from Python 3.9 on.",
+PYTHON = path_option(
+    "--python", "PATH", "An interpreter for built-in backends that has the library and NumPy, from Python 3.9 on."
 )
 REQUIRE = click.option(
     "--require", "requires", metavar="SILENCE=OPTION", multiple=True, help="Fail every other answer to a silence."
