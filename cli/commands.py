@@ -22,6 +22,7 @@ from .common import (
     SUITE,
     Examples,
     clear_errors,
+    number_option,
     path_option,
     planned,
     pop_sections,
@@ -60,7 +61,7 @@ def export(as_json: bool, **options: Any) -> None:
 )
 @click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path))
 @path_option("--key", "PUB.pem", "Whose signature a submission must have.")
-@click.option("--seed", metavar="N", type=click.IntRange(0), help="The seed that was announced for a submission.")
+@number_option("--seed", "The seed that was announced for a submission.", least=0)
 @clear_errors
 def verify(path: Path, key: Path | None, seed: int | None) -> int:
     """Check that a corpus is whole, or that a submission holds; exits 1 if not.
@@ -118,21 +119,15 @@ def corpus_diff(old: Path, new: Path, as_json: bool) -> int:
 @SEED
 @path_option("--out", "DIR", "Write a page and scripts.", file_okay=False)
 @click.option("--resume", is_flag=True, help="Go on with the audit in DIR.")
-@click.option(
-    "--work",
-    metavar="N",
-    type=click.IntRange(1),
-    default=1 << 20,
-    show_default=True,
-    help="Elements of a node's computation above which a sample of its outputs is judged.",
+@number_option(
+    "--work", "Elements of a node's computation above which a sample of its outputs is judged.", default=1 << 20
 )
-@click.option(
+@number_option(
     "--values",
-    metavar="MIB",
-    type=click.IntRange(1, 120),
+    "Values that one run of the model returns, in MiB; a larger model is run several times.",
+    most=120,
     default=96,
-    show_default=True,
-    help="Values that one run of the model returns, in MiB; a larger model is run several times.",
+    metavar="MIB",
 )
 @click.option("--seconds", metavar="S", type=float, help="Time limit; nodes after it are not judged.")
 @seconds_option("--timeout", 600.0, "Time limit of one run of the model in seconds.")
@@ -424,14 +419,7 @@ def judge_data(path: Path, **options: Any) -> int:
     "opconform dev compare-data data/node --sample 10 --markdown page.md",
 )
 @click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path, exists=True))
-@click.option(
-    "--sample",
-    metavar="N",
-    type=click.IntRange(0),
-    default=30,
-    help="Number of operators to make mutants of.",
-    show_default=True,
-)
+@number_option("--sample", "Number of operators to make mutants of.", least=0, default=30)
 @path_option("--markdown", "FILE", "Write it as a page of the docs.")
 @click.option("--title", metavar="TEXT", default="Stored test data and the suite", help="The page's title.")
 @SPECS
@@ -557,7 +545,7 @@ def report(**options: Any) -> int:
 )
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @path_option("--out", "DIR", "The folder of the texts.", required=True)
-@click.option("--limit", metavar="N", type=click.IntRange(1), help="Only the N worst kinds of failures.")
+@number_option("--limit", "Only the N worst kinds of failures.")
 @click.option("--partial", is_flag=True, help="Accept missing or unfinished shards.")
 @clear_errors
 def finding(folders: tuple[Path, ...], out: Path, limit: int | None, partial: bool) -> None:
@@ -728,7 +716,7 @@ def add(folders: tuple[Path, ...], db: Path, label: str | None, partial: bool) -
 @_DB
 @_BACKEND
 @SELECT
-@click.option("--last", metavar="N", type=click.IntRange(1), help="The last N runs of each backend.")
+@number_option("--last", "The last N runs of each backend.")
 @_JSON
 @clear_errors
 def show(db: Path, **options: Any) -> None:
@@ -762,7 +750,7 @@ def case(case_id: str, db: Path, **options: Any) -> None:
     cls=Examples, examples="opconform history prune --keep 90\nopconform history prune --before 2026-01-01"
 )
 @_DB
-@click.option("--keep", metavar="N", type=click.IntRange(1), help="Keep the last N runs of each backend.")
+@number_option("--keep", "Keep the last N runs of each backend.")
 @click.option("--before", metavar="DATE", type=click.DateTime(["%Y-%m-%d"]), help="Keep the runs from that day on.")
 @clear_errors
 def prune(db: Path, keep: int | None, before: dt.datetime | None) -> None:

@@ -51,6 +51,15 @@ def path_option(
     return click.option(*names, metavar=metavar, type=click.Path(path_type=Path, **kind), help=help_, **more)
 
 
+def number_option(
+    name: str, help_: str, least: int = 1, metavar: str = "N", **more: Any
+) -> Callable[[Command], Command]:
+    """Return an option that takes a whole number from `least` on, or to `most`; its help shows a default."""
+    kind = click.IntRange(least, more.pop("most", None))
+    shows = {"show_default": True} if "default" in more else {}
+    return click.option(name, metavar=metavar, type=kind, help=help_, **shows, **more)
+
+
 SELECT = click.option(
     "--select",
     "globs",
@@ -75,25 +84,14 @@ RESULTS = path_option(
 STRENGTH = click.option(
     "--strength", metavar="T", default="2", show_default=True, help="Strength of the covering array, or full."
 )
-DRAWS = click.option(
-    "--draws",
-    metavar="N",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Number of draws of each random fill.",
-)
-SEED = click.option(
-    "--seed", metavar="N", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random inputs."
-)
+DRAWS = number_option("--draws", "Number of draws of each random fill.", default=1)
+SEED = number_option("--seed", "Seed of all random inputs.", least=0, default=0)
 SUITE = click.option(
     "--suite", metavar="NAME", help="A named list of cases in place of the plan, such as smoke. --select narrows it."
 )
 SPECS = path_option("--specs", "DIR", "Use this folder of spec files.", exists=True, file_okay=False)
-JOBS = click.option("--jobs", metavar="N", type=click.IntRange(1), help="Worker processes.  [default: number of cores]")
-MEMORY = click.option(
-    "--memory", metavar="MIB", type=click.IntRange(64), help="Memory limit of a worker process, in MiB."
-)
+JOBS = number_option("--jobs", "Worker processes.  [default: number of cores]")
+MEMORY = number_option("--memory", "Memory limit of a worker process, in MiB.", least=64, metavar="MIB")
 PYTHON = path_option(
     "--python", "PATH", "An interpreter for built-in backends that has the library and NumPy, from Python 3.9 on."
 )

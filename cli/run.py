@@ -19,6 +19,7 @@ from .common import (
     SPECS,
     Examples,
     clear_errors,
+    number_option,
     path_option,
     planned,
     pop_sections,
@@ -350,14 +351,7 @@ def show(
 @MEMORY
 @PYTHON
 @REQUIRE
-@click.option(
-    "--limit",
-    metavar="N",
-    type=click.IntRange(1),
-    default=5000,
-    show_default=True,
-    help="Maximum number of candidates.",
-)
+@number_option("--limit", "Maximum number of candidates.", default=5000)
 @seconds_option("--seconds", 120.0, "Time limit of the search in seconds; then the smallest case so far is printed.")
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 @clear_errors
