@@ -56,8 +56,8 @@ def audited(folder: Path, standard: str, texts: Mapping[str, str]) -> Audit:
 @pytest.mark.parametrize("standard", STANDARDS)
 def test_the_shipped_specs_do_not_differ_from_the_library(standard: str, tmp_path: Path) -> None:
     found = audited(tmp_path, standard, {"ReduceMean": SHIPPED[standard].read_text()})
-    assert [str(error) for error in found.differences] == []
-    assert found.unchecked == ()
+    assert [str(error) for error in found.findings.differences] == []
+    assert found.findings.unchecked == ()
 
 
 # What is replaced in the signature of ReduceMean, by what («: where the audit must point), words of the difference.
