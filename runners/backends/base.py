@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -41,6 +41,17 @@ class Refusing:
         except Exception as error:
             self.refuse_if_plain(error)
             raise
+
+
+class Runs:
+    """A prepared program that a function runs."""
+
+    def __init__(self, run: Callable[[Sequence[Array]], Sequence[Any]]) -> None:
+        self._run = run
+
+    def run(self, inputs: Sequence[Array], /) -> Sequence[Any]:
+        """Return the outputs. Raises Unsupported, or the library's own error."""
+        return self._run(inputs)
 
 
 class Texts:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 from ...cases.elements import Array
 from ...cases.program import Program, element_names
 from ...cases.runner import Executable, NotInstalled, Unsupported
-from .base import Refusing
+from .base import Refusing, Runs
 
 Call: TypeAlias = Callable[[Sequence[Array]], Sequence[Any]]
 """Takes the arrays of `program.feeds` in order, and returns the outputs in the order of `program.answers`."""
@@ -51,7 +51,13 @@ class OnnxLibrary(Refusing):
         """Compile `program`. Raises Unsupported, or the library's own error."""
         self._refuse_types(program)
         with self.refusing():
-            return _Compiled(self, self.compiled(program))
+            call = self.compiled(program)
+
+        def run(inputs: Sequence[Array]) -> Sequence[Any]:
+            with self.refusing():
+                return call(inputs)
+
+        return Runs(run)
 
     @abstractmethod
     def compiled(self, program: Program) -> Call:
@@ -60,11 +66,6 @@ class OnnxLibrary(Refusing):
     def words_of(self, error: BaseException) -> str:
         """Return the class of an error and its message, in the form that tables of messages match."""
         return f"{type(error).__name__}: {error}"
-
-    def run(self, call: Call, inputs: Sequence[Array]) -> Sequence[Any]:
-        """Return the result of `call` for `inputs`. Raises Unsupported, or the library's own error."""
-        with self.refusing():
-            return call(inputs)
 
     @classmethod
     def imported(cls, module: str) -> Any:
@@ -83,18 +84,6 @@ class OnnxLibrary(Refusing):
                 raise Unsupported(f"{self.name} cannot exchange {odd[0]} with Python", "type")
         if not (self.nests or program.is_plain):
             raise Unsupported(f"{self.name} can only exchange tensors with Python", "type")
-
-
-class _Compiled:
-    """A program that a library has compiled."""
-
-    def __init__(self, library: OnnxLibrary, call: Call) -> None:
-        self._library = library
-        self._call = call
-
-    def run(self, inputs: Sequence[Array], /) -> Sequence[Any]:
-        """Return the library's outputs. Raises Unsupported, or the library's own error."""
-        return self._library.run(self._call, inputs)
 
 
 def to_numpy(tensor: Any) -> Any:

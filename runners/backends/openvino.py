@@ -17,7 +17,7 @@ from ...cases.errors import ProgramError
 from ...cases.onnx_model import onnx_bytes
 from ...cases.program import UNRANKED, Attribute, Input, OperatorVersion, Output, Program, is_tensor
 from ...cases.runner import Executable, NotInstalled, Unsupported, Words
-from .base import Refusing
+from .base import Refusing, Runs
 from .openvino_bodies import BodyMaker, has_bodies
 
 WORDS = (
@@ -197,8 +197,21 @@ class OpenVinoEvaluate(_OpenVino):
     def prepare(self, program: Program, /) -> Executable:
         """Make the model of `program`. Raises Unsupported, or OpenVINO's own error."""
         _check_types(program)
+        library = self.library
+        vector: Any = getattr(library, "TensorVector", list)  # old versions take lists
         with self.refusing():
-            return _Evaluation(self, self._model(program))
+            model = self._model(program)
+            types = [port.get_element_type() for port in model.outputs]
+
+        def run(inputs: Sequence[Array]) -> Sequence[Array]:
+            outputs = vector([library.Tensor(type_, library.Shape([0])) for type_ in types])  # the core sets shapes
+            given = vector([_tensor(library, x) for x in inputs])
+            with self.refusing():
+                if not model.evaluate(outputs, given):
+                    raise Unsupported("Model.evaluate returned False")
+            return [_read(tensor) for tensor in outputs]
+
+        return Runs(run)
 
 
 class OpenVinoOnnx(_OpenVino):
@@ -263,28 +276,6 @@ def _places(ports: Sequence[Any], feeds: Sequence[Input]) -> list[int | None]:
                 found[feed.name] = place
                 break
     return list(found.values())
-
-
-class _Evaluation:
-    """A model that the core evaluates node by node."""
-
-    def __init__(self, runner: _OpenVino, model: Any) -> None:
-        self._runner = runner
-        self._model = model
-        # Old versions take lists.
-        self._vector: Any = getattr(runner.library, "TensorVector", list)
-        self._types = [port.get_element_type() for port in model.outputs]
-
-    def run(self, inputs: Sequence[Array], /) -> Sequence[Array]:
-        """Return the outputs. Raises Unsupported, or OpenVINO's own error."""
-        library = self._runner.library
-        # The core sets their shapes.
-        outputs = self._vector([library.Tensor(type_, library.Shape([0])) for type_ in self._types])
-        given = self._vector([_tensor(library, x) for x in inputs])
-        with self._runner.refusing():
-            if not self._model.evaluate(outputs, given):
-                raise Unsupported("Model.evaluate returned False")
-        return [_read(tensor) for tensor in outputs]
 
 
 def _parts(library: Any, program: Program, prefix: str = "") -> tuple[list[Any], list[Any]]:
