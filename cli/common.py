@@ -56,8 +56,7 @@ def number_option(
 ) -> Callable[[Command], Command]:
     """Return an option that takes a whole number from `least` on, or to `most`; its help shows a default."""
     kind = click.IntRange(least, more.pop("most", None))
-    shows = {"show_default": True} if "default" in more else {}
-    return click.option(name, metavar=metavar, type=kind, help=help_, **shows, **more)
+    return click.option(name, metavar=metavar, type=kind, help=help_, show_default="default" in more, **more)
 
 
 SELECT = click.option(

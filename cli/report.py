@@ -111,7 +111,6 @@ def _write(
 
 def _told(wholes: Sequence[MergedRun], tables: Tables, summary: Summary) -> dict[str, Any]:
     first = wholes[0].parts[0].run_json
-    kept = ("suite", "selection", "strength", "draws", "seed")
     kept = (
         "suite",
         "selection",
