@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from ...cases.elements import Array
-from ...cases.runner import Reason, Unsupported, Words, meaning
+from ...cases.runner import NotInstalled, Reason, Unsupported, Words, meaning
+
+
+def imported(module: str, package: str) -> Any:
+    """Return a module of a library; NotInstalled if the library is missing, and not only this module."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0]:
+            raise
+        raise NotInstalled(f"{package} is not installed: pip install {package}") from error
 
 
 class Refusing:

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, TypeAlias
 
 from ...cases.elements import Array
 from ...cases.program import Program, element_names
-from ...cases.runner import Executable, NotInstalled, Unsupported
-from .base import Refusing, Runs
+from ...cases.runner import Executable, Unsupported
+from .base import Refusing, Runs, imported
 
 Call: TypeAlias = Callable[[Sequence[Array]], Sequence[Any]]
 """Takes the arrays of `program.feeds` in order, and returns the outputs in the order of `program.answers`."""
@@ -70,12 +70,7 @@ class OnnxLibrary(Refusing):
     @classmethod
     def imported(cls, module: str) -> Any:
         """Return a module of the library; NotInstalled if the library is missing, and not only this module."""
-        try:
-            return importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            if error.name != module.partition(".")[0]:
-                raise
-            raise NotInstalled(f"{cls.package} is not installed: pip install {cls.package}") from error
+        return imported(module, cls.package)
 
     def _refuse_types(self, program: Program) -> None:
         for type_ in [one.type for one in program.feeds] + [one.type for one in program.answers]:

@@ -14,8 +14,8 @@ import numpy as np
 from ...cases.elements import Array, content, element_type, element_types, from_content, type_of
 from ...cases.onnx_model import feeds, onnx_bytes, output_names
 from ...cases.program import Program, element_names, is_tensor
-from ...cases.runner import Executable, NotInstalled, Reason, Unsupported, Words, meaning
-from .base import Refusing
+from ...cases.runner import Executable, Reason, Unsupported, Words, meaning
+from .base import Refusing, imported
 
 WORDS = (
     # Versions that the library does not know, or no longer supports.
@@ -70,7 +70,7 @@ class OnnxRuntime(Refusing):
     words = WORDS
 
     def __init__(self) -> None:
-        self.library = _library()
+        self.library = imported("onnxruntime", "onnxruntime")
         self._native = self.library.capi.onnxruntime_pybind11_state
         self.library.set_default_logger_severity(_FATAL_ONLY)
         self.options = _quiet_single_thread(self.library, self.optimisations)
@@ -213,16 +213,6 @@ def _array(value: Any) -> Array:
     shape = tuple(value.shape())
     size = element_type(name).size(math.prod(shape))
     return from_content(name, shape, ctypes.string_at(value.data_ptr(), size) if size else b"")
-
-
-def _library() -> Any:
-    try:
-        import onnxruntime  # noqa: PLC0415 - only a worker that runs it pays for it
-    except ModuleNotFoundError as error:
-        if error.name != "onnxruntime":
-            raise
-        raise NotInstalled("onnxruntime is not installed: pip install onnxruntime") from error
-    return onnxruntime
 
 
 def _quiet_single_thread(library: Any, optimisations: str) -> Any:

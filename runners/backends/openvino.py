@@ -17,7 +17,7 @@ from ...cases.errors import ProgramError
 from ...cases.onnx_model import onnx_bytes
 from ...cases.program import UNRANKED, Attribute, Input, OperatorVersion, Output, Program, is_tensor
 from ...cases.runner import Executable, NotInstalled, Unsupported, Words
-from .base import Refusing, Runs
+from .base import Refusing, Runs, imported
 from .openvino_bodies import BodyMaker, has_bodies
 
 WORDS = (
@@ -398,12 +398,7 @@ def _part(name: str) -> Any:
 
 
 def _library() -> Any:
-    try:
-        library = _import_silently()
-    except ModuleNotFoundError as error:
-        if error.name != "openvino":
-            raise
-        raise NotInstalled(f"openvino is not installed: {_INSTALL}") from error
+    library = _import_silently()
     version = str(library.get_version()) if hasattr(library, "get_version") else "before 2023"
     year = re.match(r"\d+", version)
     if not hasattr(library, "Core") or (year and int(year[0]) < _OLDEST_YEAR):
@@ -418,7 +413,7 @@ def _import_silently() -> Any:
     if absent:
         modules[_TELEMETRY] = None
     try:
-        return importlib.import_module("openvino")
+        return imported("openvino", "openvino")
     finally:
         if absent:
             del modules[_TELEMETRY]
