@@ -13,15 +13,7 @@ import numpy as np
 
 from ..cases.elements import Array, element_types, numbered, type_of
 from ..cases.errors import OpconformError, did_you_mean
-from ..cases.program import (
-    Attribute,
-    Input,
-    Output,
-    Program,
-    Structure,
-    Tensor,
-    parse_type,
-)
+from ..cases.program import Attribute, Input, Output, Program, Structure, Tensor, parse_type
 from ..generators.arithmetic.recording import Recording
 from ..generators.arithmetic.tape import Asks, Facts, Port, record
 from ..generators.families import reference_of

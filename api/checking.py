@@ -157,7 +157,7 @@ def check(
         attributes,
         outputs=list(answered),
         types=types,
-        answered=_types_of(answered),
+        answered={name: _type(value) for name, value in answered.items()},
         captured=captured,
     )
     return judged(made, answered, require=require, declared=declared, most_work=most_work, seed=seed)
@@ -384,10 +384,6 @@ def _value(operator: str, name: str, value: Any) -> Any:
         return prepared(value) if isinstance(value, (list, tuple, dict)) else array_of(value)
     except ValueError as error:
         raise ValueError(f"{operator}: output {name}: {error}") from None
-
-
-def _types_of(answered: Mapping[str, Any]) -> dict[str, str]:
-    return {name: _type(value) for name, value in answered.items()}
 
 
 def _type(value: Any) -> str:

@@ -9,16 +9,7 @@ import numpy as np
 
 from ..cases.elements import Array, canonical, element_type, element_types, from_tensor_proto, type_of
 from ..cases.errors import OpconformError
-from ..cases.program import (
-    AttributeValue,
-    Body,
-    SparseTensor,
-    Structure,
-    Tensor,
-    TypeExpression,
-    flatten,
-    held_by,
-)
+from ..cases.program import AttributeValue, Body, SparseTensor, Structure, Tensor, TypeExpression, flatten, held_by
 from ..specs.model import AttributeSignature
 
 _WHOLE = frozenset({"int", "s64"})

@@ -14,33 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from .batch import (
-    Batch,
-    Bounds,
-    Expectation,
-    Flag,
-    Option,
-)
+from .batch import Batch, Bounds, Expectation, Flag, Option
 from .corpus.files import LARGEST_JSON, CorpusError, Files, open_files, read_json
 from .corpus.tensors import parsed, read_value_file
-from .elements import (
-    Array,
-    comparable,
-    element_type,
-    from_tensor_proto,
-    numbered,
-    type_of,
-)
+from .elements import Array, comparable, element_type, from_tensor_proto, numbered, type_of
 from .errors import CaseIdError, did_you_mean
 from .ids import CaseId, parse_id
-from .program import (
-    Input,
-    ModelProgram,
-    OperatorVersion,
-    Output,
-    Structure,
-    parse_type,
-)
+from .program import Input, ModelProgram, OperatorVersion, Output, Structure, parse_type
 
 MODEL, TOLERANCES = "model.onnx", "data.json"
 LARGEST_MODEL = 512 << 20
@@ -171,7 +151,7 @@ class ForeignCases:
         made = [
             _DataSet(folder, name, *(tuple(kinds[k][i] for i in sorted(kinds[k])) for k in ("input", "output")))
             for (folder, name), kinds in sorted(
-                files.items(), key=lambda data_set: (data_set[0][0], _number(data_set[0][1]))
+                files.items(), key=lambda data_set: (data_set[0][0], int(data_set[0][1].rpartition("_")[2]))
             )
         ]
         return tuple(data_set for data_set in made if data_set.model in self._sizes)
@@ -291,10 +271,6 @@ class ForeignCases:
 class _Scan:
     cases: dict[str, _DataSet] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
-
-
-def _number(data_set: str) -> int:
-    return int(data_set.rpartition("_")[2])
 
 
 def _safe(folder: str) -> str:

@@ -17,15 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from .elements import (
-    Array,
-    canonical,
-    content,
-    element_type,
-    element_types,
-    from_content,
-    type_of,
-)
+from .elements import Array, canonical, content, element_type, element_types, from_content, type_of
 
 Dims: TypeAlias = tuple[int | str, ...]
 StructureKind: TypeAlias = Literal["tensor", "sequence", "optional", "map", "sparse"]

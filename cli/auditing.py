@@ -52,7 +52,8 @@ def audited(
     if markdown is not None:
         write_text(markdown, _page(found, source, touched, by_version(ids), lacking))
     lines = iter([found.to_json()]) if as_json else chain(_lines(found), (f"no spec: {name}" for name in lacking))
-    return lines, _FAILED if found.findings.failures else 1 if found.differences or found.breaches or lacking else 0
+    is_open = found.findings.differences or found.breaches or lacking
+    return lines, _FAILED if found.findings.failures else int(bool(is_open))
 
 
 def _reading(standard: str, library: Library) -> LibraryReading:
@@ -62,13 +63,13 @@ def _reading(standard: str, library: Library) -> LibraryReading:
 
 def _lines(found: Audit) -> Iterator[str]:
     against = f"{found.authority.source} {found.authority.version}"
-    yield from map(str, found.differences)
+    yield from map(str, found.findings.differences)
     yield from map(str, found.breaches)
-    yield from (f"disputed: {error}" for error in found.disputed)
-    yield from (f"unchecked: {words}" for words in found.unchecked)
+    yield from (f"disputed: {error}" for error in found.findings.disputed)
+    yield from (f"unchecked: {words}" for words in found.findings.unchecked)
     yield from (f"not asked: {words}" for words in found.findings.failures)
     yield from (f"more than the spec: {words}" for words in found.findings.beyond)
-    count = len(found.differences)
+    count = len(found.findings.differences)
     verdict = "no differences" if not count else f"{count} difference{'s' if count > 1 else ''}"
     yield f"{found.standard}: {verdict} from {against}"
     count = len(found.breaches)

@@ -49,9 +49,9 @@ def backend_lines(*, as_json: bool, check: bool) -> Iterator[tuple[str, bool]]:
         yield line, checked is not None and checked.is_failure
 
 
-def check_backend(one: KnownBackend, limits: Limits | None = None) -> Checked:
+def check_backend(one: KnownBackend) -> Checked:
     """Run a case of the first standard that a backend implements; a backend that is not installed is skipped."""
-    limits, source = limits or Limits(run_seconds=10.0, prepare_seconds=60.0), CasesOfEveryKind()
+    limits, source = Limits(), CasesOfEveryKind()
     if not one.installed:
         return Checked(SKIPPED)  # its line says what to install
     try:

@@ -15,7 +15,7 @@ from ..cases.results import Outcome, Result
 from ..reports.text import counted, printable
 from ..runners.execution.execute import Assignment
 from ..runners.execution.running import Judged, run_cases
-from ..runners.judging.terms import required, silences
+from ..runners.judging.terms import requirements
 from ..runners.pool import Limits
 from ..runners.programs.environments import PORTABLE, release_of, releases
 from ..runners.registry import backend_spec
@@ -106,7 +106,7 @@ class Bisection:
         return found
 
 
-def run_bisect(options: BisectOptions, console: Console | None = None) -> int:
+def run_bisect(options: BisectOptions) -> int:
     """Find the release, print each step, and return the exit code. Raises OpconformError."""
     name = options.backend
     if name not in PORTABLE:
@@ -116,8 +116,8 @@ def run_bisect(options: BisectOptions, console: Console | None = None) -> int:
     source, case = case_of(options.case_id, options.specs)
     if case.program.operator.standard not in portable.standards:
         raise OpconformError(f"{case.id}: {name} only runs cases of {', '.join(portable.standards)}")
-    answered = required(options.requires, silences(source.library) if options.requires else {})
-    progress = Console(stderr=True, quiet=options.quiet) if console is None else console
+    answered = requirements(options.requires, source.library)
+    progress = Console(stderr=True, quiet=options.quiet)
     with progress.status("listing releases") as status:
         among = _between(releases(portable.package), options)
 

@@ -22,6 +22,8 @@ from .common import (
     SUITE,
     Examples,
     clear_errors,
+    number_option,
+    path_option,
     planned,
     pop_sections,
     seconds_option,
@@ -37,13 +39,8 @@ from .common import (
     "opconform export --format npz --pack corpus.zip --select 'openvino/*'",
 )
 @click.option("--format", type=click.Choice(["onnx", "npz"]), required=True, help="ONNX's test data, or NumPy arrays.")
-@click.option(
-    "--out",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="The corpus's folder, new or empty; as --pack if it ends in .zip.",
-)
-@click.option("--pack", metavar="FILE", type=click.Path(path_type=Path), help="The corpus as one zip file.")
+@path_option("--out", "DIR", "The corpus's folder, new or empty; as --pack if it ends in .zip.")
+@path_option("--pack", "FILE", "The corpus as one zip file.")
 @planned
 @SPECS
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -63,10 +60,8 @@ def export(as_json: bool, **options: Any) -> None:
     examples="opconform verify corpus\nopconform verify corpus.zip\nopconform verify submission.zip --key public.pem",
 )
 @click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path))
-@click.option(
-    "--key", metavar="PUB.pem", type=click.Path(path_type=Path), help="Whose signature a submission must have."
-)
-@click.option("--seed", metavar="N", type=click.IntRange(0), help="The seed that was announced for a submission.")
+@path_option("--key", "PUB.pem", "Whose signature a submission must have.")
+@number_option("--seed", "The seed that was announced for a submission.", least=0)
 @clear_errors
 def verify(path: Path, key: Path | None, seed: int | None) -> int:
     """Check that a corpus is whole, or that a submission holds; exits 1 if not.
@@ -79,7 +74,7 @@ def verify(path: Path, key: Path | None, seed: int | None) -> int:
     if is_submission(path):
         from .verification import verify_submission  # noqa: PLC0415
 
-        return verify_submission(path, key, seed=seed)
+        return verify_submission(path, key, seed)
     for name, given in (("--key", key), ("--seed", seed)):
         if given is not None and path.exists():
             raise click.UsageError(f"{name}: {path} is no submission.")
@@ -113,33 +108,26 @@ def corpus_diff(old: Path, new: Path, as_json: bool) -> int:
 )
 @click.argument("model", metavar="MODEL", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--on", "backend", metavar="BACKEND", required=True, help="A backend that runs ONNX models.")
-@click.option(
+@path_option(
     "--inputs",
-    metavar="FILE",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="The model's inputs by name, as a NumPy archive (.npz).  [default: random, by the model's signature]",
+    "FILE",
+    "The model's inputs by name, as a NumPy archive (.npz).  [default: random, by the model's signature]",
+    exists=True,
+    dir_okay=False,
 )
 @click.option("--dim", "dims", metavar="NAME=N", multiple=True, help="A symbolic dimension of random inputs, else 1.")
 @SEED
-@click.option(
-    "--out", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="Write a page and scripts."
-)
+@path_option("--out", "DIR", "Write a page and scripts.", file_okay=False)
 @click.option("--resume", is_flag=True, help="Go on with the audit in DIR.")
-@click.option(
-    "--work",
-    metavar="N",
-    type=click.IntRange(1),
-    default=1 << 20,
-    show_default=True,
-    help="Elements of a node's computation above which a sample of its outputs is judged.",
+@number_option(
+    "--work", "Elements of a node's computation above which a sample of its outputs is judged.", default=1 << 20
 )
-@click.option(
+@number_option(
     "--values",
-    metavar="MIB",
-    type=click.IntRange(1, 120),
+    "Values that one run of the model returns, in MiB; a larger model is run several times.",
+    most=120,
     default=96,
-    show_default=True,
-    help="Values that one run of the model returns, in MiB; a larger model is run several times.",
+    metavar="MIB",
 )
 @click.option("--seconds", metavar="S", type=float, help="Time limit; nodes after it are not judged.")
 @seconds_option("--timeout", 600.0, "Time limit of one run of the model in seconds.")
@@ -171,12 +159,13 @@ def audit_model(**options: Any) -> int:
 )
 @click.argument("model", metavar="MODEL", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--on", "backend", metavar="BACKEND", required=True, help="A backend, or one of its releases.")
-@click.option(
+@path_option(
     "--results",
-    metavar="DIR",
+    "DIR",
+    "A results folder with results of the backend; the first that has some is used. Repeatable.",
+    exists=True,
+    file_okay=False,
     multiple=True,
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="A results folder with results of the backend; the first that has some is used. Repeatable.",
 )
 @click.option("--try", "tries", is_flag=True, help="Run the cases of the model's operators now.")
 @click.option("--strict", is_flag=True, help="Exit 1 also if nothing is known of some node.")
@@ -203,7 +192,7 @@ def can(**options: Any) -> int:
 
 @click.command("known-results", cls=Examples, examples="opconform dev known-results opconform-results/2026-11-28")
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Another folder to write to.")
+@path_option("--out", "DIR", "Another folder to write to.")
 @clear_errors
 def known_results(folders: tuple[Path, ...], out: Path | None) -> None:
     """Write what backends made of each case, for `opconform can`: a file for each release of a backend.
@@ -218,15 +207,14 @@ def known_results(folders: tuple[Path, ...], out: Path | None) -> None:
 
 @click.command(cls=Examples, examples="opconform dev lock --check\nopconform dev lock")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if the lock does not match the suite.")
-@click.option(
+@path_option(
     "--results",
-    metavar="DIR",
+    "DIR",
+    "With --check: a run of this suite by this code. Versions whose digests it has are not made again.",
     multiple=True,
-    type=click.Path(path_type=Path),
-    help="With --check: a run of this suite by this code. Versions whose digests it has are not made again.",
 )
-@click.option("--folder", metavar="DIR", type=click.Path(path_type=Path), help="Another folder of locks.")
-@click.option("--changes", metavar="FILE", type=click.Path(path_type=Path), help="Another list of changes.")
+@path_option("--folder", "DIR", "Another folder of locks.")
+@path_option("--changes", "FILE", "Another list of changes.")
 @SPECS
 @clear_errors
 def lock(**options: Any) -> int:
@@ -245,9 +233,7 @@ def lock(**options: Any) -> int:
 )
 @click.argument("standard", metavar="[STANDARD]", default="onnx")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option(
-    "--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write coverage as a page of the docs."
-)
+@path_option("--markdown", "FILE", "Write coverage as a page of the docs.")
 @SPECS
 @clear_errors
 def audit(standard: str, as_json: bool, markdown: Path | None, specs: Path | None) -> int:
@@ -305,9 +291,7 @@ def diff(one: str, other: str, as_json: bool, specs: Path | None) -> None:
 )
 @click.argument("operators", metavar="OPERATOR...", nargs=-1, required=True)
 @click.option("--title", metavar="TEXT", help="The page's title.  [default: the operators]")
-@click.option(
-    "--out", metavar="FILE", type=click.Path(path_type=Path), help="Write the page to FILE instead of printing it."
-)
+@path_option("--out", "FILE", "Write the page to FILE instead of printing it.")
 @SPECS
 @clear_errors
 def page(operators: tuple[str, ...], title: str | None, out: Path | None, specs: Path | None) -> None:
@@ -332,7 +316,7 @@ def page(operators: tuple[str, ...], title: str | None, out: Path | None, specs:
     "opconform dev bindings onednn --markdown docs/generated/from-onnx-to-onednn.md",
 )
 @click.argument("standard", metavar="STANDARD")
-@click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write the page to FILE instead.")
+@path_option("--markdown", "FILE", "Write the page to FILE instead.")
 @SPECS
 @clear_errors
 def bindings(standard: str, markdown: Path | None, specs: Path | None) -> None:
@@ -410,10 +394,8 @@ def scaffold(operator: str) -> None:
     "opconform dev judge-data data/node --explained explained.yaml --markdown page.md",
 )
 @click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path, exists=True))
-@click.option(
-    "--explained", metavar="FILE", type=click.Path(path_type=Path), help="Known differences and their reasons (YAML)."
-)
-@click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write it as a page of the docs.")
+@path_option("--explained", "FILE", "Known differences and their reasons (YAML).")
+@path_option("--markdown", "FILE", "Write it as a page of the docs.")
 @click.option("--title", metavar="TEXT", default="Stored test data", help="The page's title.", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one line per data set.")
 @SPECS
@@ -437,15 +419,8 @@ def judge_data(path: Path, **options: Any) -> int:
     "opconform dev compare-data data/node --sample 10 --markdown page.md",
 )
 @click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path, exists=True))
-@click.option(
-    "--sample",
-    metavar="N",
-    type=click.IntRange(0),
-    default=30,
-    help="Number of operators to make mutants of.",
-    show_default=True,
-)
-@click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write it as a page of the docs.")
+@number_option("--sample", "Number of operators to make mutants of.", least=0, default=30)
+@path_option("--markdown", "FILE", "Write it as a page of the docs.")
 @click.option("--title", metavar="TEXT", default="Stored test data and the suite", help="The page's title.")
 @SPECS
 @clear_errors
@@ -469,13 +444,8 @@ def compare_data(path: Path, **options: Any) -> int:
 @SUITE
 @SPECS
 @JOBS
-@click.option(
-    "--record",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Update the list in FILE for the operators that have changed.",
-)
-@click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write it as a page of the docs.")
+@path_option("--record", "FILE", "Update the list in FILE for the operators that have changed.")
+@path_option("--markdown", "FILE", "Write it as a page of the docs.")
 @clear_errors
 def meaningless(**options: Any) -> int:
     """List the cases that admit an answer that means nothing, such as a constant or a wrong shape.
@@ -500,20 +470,14 @@ def meaningless(**options: Any) -> int:
 @SUITE
 @SPECS
 @JOBS
-@click.option(
-    "--record",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Update the matrix in FILE for the operators that have changed.",
-)
-@click.option("--json", metavar="FILE", type=click.Path(path_type=Path), help="Write the matrix as JSON.")
-@click.option("--html", metavar="FILE", type=click.Path(path_type=Path), help="Write the matrix as one HTML page.")
-@click.option("--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write it as a page of the docs.")
-@click.option(
+@path_option("--record", "FILE", "Update the matrix in FILE for the operators that have changed.")
+@path_option("--json", "FILE", "Write the matrix as JSON.")
+@path_option("--html", "FILE", "Write the matrix as one HTML page.")
+@path_option("--markdown", "FILE", "Write it as a page of the docs.")
+@path_option(
     "--write-smoke",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Write about six small cases of each operator version that kill most mutants: the suite smoke.",
+    "FILE",
+    "Write about six small cases of each operator version that kill most mutants: the suite smoke.",
 )
 @click.option(
     "--tools",
@@ -540,35 +504,23 @@ def mutants(**options: Any) -> int:
     "opconform report results --html site --before results-of-1.31 --before results-of-1.30",
 )
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML to FILE.")
-@click.option(
-    "--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write a short Markdown page to FILE."
-)
-@click.option("--json", metavar="FILE", type=click.Path(path_type=Path), help="Write everything to FILE as JSON.")
-@click.option(
+@path_option("--junit", "FILE", "Write JUnit XML to FILE.")
+@path_option("--markdown", "FILE", "Write a short Markdown page to FILE.")
+@path_option("--json", "FILE", "Write everything to FILE as JSON.")
+@path_option(
     "--badge",
-    metavar="FILE|DIR",
-    type=click.Path(path_type=Path),
-    help="Write a badge: .svg, or .json for shields.io. FILE may have {backend} and {standard}; a folder gets all.",
+    "FILE|DIR",
+    "Write a badge: .svg, or .json for shields.io. FILE may have {backend} and {standard}; a folder gets all.",
 )
-@click.option(
-    "--html",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Write a site that opens from a file. DIR is new, empty, or an earlier site.",
-)
-@click.option(
-    "--history",
-    metavar="DB",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Show the trend of this history in the site.",
-)
-@click.option(
+@path_option("--html", "DIR", "Write a site that opens from a file. DIR is new, empty, or an earlier site.")
+@path_option("--history", "DB", "Show the trend of this history in the site.", exists=True, dir_okay=False)
+@path_option(
     "--before",
-    metavar="DIR",
+    "DIR",
+    "An earlier run, such as one of another release, for changes and a timeline in the site. Repeatable.",
+    exists=True,
+    file_okay=False,
     multiple=True,
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="An earlier run, such as one of another release, for changes and a timeline in the site. Repeatable.",
 )
 @click.option("--partial", is_flag=True, help="Accept missing or unfinished shards.")
 @sections
@@ -592,8 +544,8 @@ def report(**options: Any) -> int:
     cls=Examples, examples="opconform finding results --out findings\nopconform finding results --out one --limit 1"
 )
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), required=True, help="The folder of the texts.")
-@click.option("--limit", metavar="N", type=click.IntRange(1), help="Only the N worst kinds of failures.")
+@path_option("--out", "DIR", "The folder of the texts.", required=True)
+@number_option("--limit", "Only the N worst kinds of failures.")
 @click.option("--partial", is_flag=True, help="Accept missing or unfinished shards.")
 @clear_errors
 def finding(folders: tuple[Path, ...], out: Path, limit: int | None, partial: bool) -> None:
@@ -621,13 +573,13 @@ def finding(folders: tuple[Path, ...], out: Path, limit: int | None, partial: bo
     "opconform rejudge results --errata errata.yaml --require accumulator=wide",
 )
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Results folder: new or empty.")
+@path_option("--out", "DIR", "Results folder: new or empty.")
 @SPECS
-@click.option("--waivers", metavar="FILE", type=click.Path(path_type=Path), help="Other known failures (YAML).")
-@click.option("--errata", metavar="FILE", type=click.Path(path_type=Path), help="Other errata than the suite's.")
-@click.option("--profile", metavar="FILE", type=click.Path(path_type=Path), help="Another profile (YAML).")
+@path_option("--waivers", "FILE", "Other known failures (YAML).")
+@path_option("--errata", "FILE", "Other errata than the suite's.")
+@path_option("--profile", "FILE", "Another profile (YAML).")
 @REQUIRE
-@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Also write JUnit XML to FILE.")
+@path_option("--junit", "FILE", "Also write JUnit XML to FILE.")
 @sections
 @clear_errors
 def rejudge(**options: Any) -> int:
@@ -648,14 +600,13 @@ def rejudge(**options: Any) -> int:
     "opconform submit results --out submission.zip --sign key.pem",
 )
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), required=True, help="The archive: a new file.")
-@click.option("--sign", "key", metavar="KEY.pem", type=click.Path(path_type=Path), help="A private key (Ed25519).")
-@click.option(
+@path_option("--out", "FILE", "The archive: a new file.", required=True)
+@path_option("--sign", "KEY.pem", "A private key (Ed25519).", "key")
+@path_option(
     "--frozen",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
+    "FILE",
+    "A file of the backend that was there before the run's seed was announced. Repeatable.",
     multiple=True,
-    help="A file of the backend that was there before the run's seed was announced. Repeatable.",
 )
 @clear_errors
 def submit(folder: Path, out: Path, key: Path | None, frozen: tuple[Path, ...]) -> None:
@@ -666,13 +617,13 @@ def submit(folder: Path, out: Path, key: Path | None, frozen: tuple[Path, ...]) 
         click.echo(line)
 
 
-_DB = click.option(
+_DB = path_option(
     "--db",
-    metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
+    "FILE",
+    "The history's database.",
+    dir_okay=False,
     default=Path("opconform-history.duckdb"),
     show_default=True,
-    help="The history's database.",
 )
 _BACKEND = click.option("--backend", metavar="GLOB", default="*", help="Only these backends.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -686,10 +637,8 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 )
 @click.argument("old")
 @click.argument("new")
-@click.option("--json", metavar="FILE", type=click.Path(path_type=Path), help="Write everything to FILE as JSON.")
-@click.option(
-    "--markdown", metavar="FILE", type=click.Path(path_type=Path), help="Write a short Markdown page to FILE."
-)
+@path_option("--json", "FILE", "Write everything to FILE as JSON.")
+@path_option("--markdown", "FILE", "Write a short Markdown page to FILE.")
 @click.option(
     "--fail-on",
     type=click.Choice(["regression", "change"]),
@@ -767,7 +716,7 @@ def add(folders: tuple[Path, ...], db: Path, label: str | None, partial: bool) -
 @_DB
 @_BACKEND
 @SELECT
-@click.option("--last", metavar="N", type=click.IntRange(1), help="The last N runs of each backend.")
+@number_option("--last", "The last N runs of each backend.")
 @_JSON
 @clear_errors
 def show(db: Path, **options: Any) -> None:
@@ -801,7 +750,7 @@ def case(case_id: str, db: Path, **options: Any) -> None:
     cls=Examples, examples="opconform history prune --keep 90\nopconform history prune --before 2026-01-01"
 )
 @_DB
-@click.option("--keep", metavar="N", type=click.IntRange(1), help="Keep the last N runs of each backend.")
+@number_option("--keep", "Keep the last N runs of each backend.")
 @click.option("--before", metavar="DATE", type=click.DateTime(["%Y-%m-%d"]), help="Keep the runs from that day on.")
 @clear_errors
 def prune(db: Path, keep: int | None, before: dt.datetime | None) -> None:

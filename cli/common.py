@@ -39,6 +39,26 @@ def _keep_results(context: click.Context, _option: click.Parameter, folders: tup
 _RESULTS = "opconform.results"
 
 
+def path_option(
+    name: str, metavar: str, help_: str, as_: str | None = None, **more: Any
+) -> Callable[[Command], Command]:
+    """Return an option that takes a path; `exists`, `file_okay` and `dir_okay` say of what kind.
+
+    `as_` names its parameter if it differs, and `more` are other settings of an option.
+    """
+    kind = {key: more.pop(key) for key in ("exists", "file_okay", "dir_okay") if key in more}
+    names = [name] if as_ is None else [name, as_]
+    return click.option(*names, metavar=metavar, type=click.Path(path_type=Path, **kind), help=help_, **more)
+
+
+def number_option(
+    name: str, help_: str, least: int = 1, metavar: str = "N", **more: Any
+) -> Callable[[Command], Command]:
+    """Return an option that takes a whole number from `least` on, or to `most`; its help shows a default."""
+    kind = click.IntRange(least, more.pop("most", None))
+    return click.option(name, metavar=metavar, type=kind, help=help_, show_default="default" in more, **more)
+
+
 SELECT = click.option(
     "--select",
     "globs",
@@ -49,48 +69,30 @@ SELECT = click.option(
     "'onnx/ReduceMean-13' or 'onnx/*Mean-*'. Repeatable.",
 )
 CASE_ID = click.argument("case_id", metavar="CASE_ID", callback=_case_argument)
-RESULTS = click.option(
+RESULTS = path_option(
     "--results",
-    metavar="DIR",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    "DIR",
+    "A results folder in which to look for a short CASE_ID that the default suite does not have. Repeatable.",
+    exists=True,
+    file_okay=False,
     multiple=True,
     is_eager=True,  # CASE_ID needs it
     expose_value=False,
     callback=_keep_results,
-    help="A results folder in which to look for a short CASE_ID that the default suite does not have. Repeatable.",
 )
 STRENGTH = click.option(
     "--strength", metavar="T", default="2", show_default=True, help="Strength of the covering array, or full."
 )
-DRAWS = click.option(
-    "--draws",
-    metavar="N",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Number of draws of each random fill.",
-)
-SEED = click.option(
-    "--seed", metavar="N", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random inputs."
-)
+DRAWS = number_option("--draws", "Number of draws of each random fill.", default=1)
+SEED = number_option("--seed", "Seed of all random inputs.", least=0, default=0)
 SUITE = click.option(
     "--suite", metavar="NAME", help="A named list of cases in place of the plan, such as smoke. --select narrows it."
 )
-SPECS = click.option(
-    "--specs",
-    metavar="DIR",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Use this folder of spec files.",
-)
-JOBS = click.option("--jobs", metavar="N", type=click.IntRange(1), help="Worker processes.  [default: number of cores]")
-MEMORY = click.option(
-    "--memory", metavar="MIB", type=click.IntRange(64), help="Memory limit of a worker process, in MiB."
-)
-PYTHON = click.option(
-    "--python",
-    metavar="PATH",
-    type=click.Path(path_type=Path),
-    help="An interpreter for built-in backends that has the library and NumPy, from Python 3.9 on.",
+SPECS = path_option("--specs", "DIR", "Use this folder of spec files.", exists=True, file_okay=False)
+JOBS = number_option("--jobs", "Worker processes.  [default: number of cores]")
+MEMORY = number_option("--memory", "Memory limit of a worker process, in MiB.", least=64, metavar="MIB")
+PYTHON = path_option(
+    "--python", "PATH", "An interpreter for built-in backends that has the library and NumPy, from Python 3.9 on."
 )
 REQUIRE = click.option(
     "--require", "requires", metavar="SILENCE=OPTION", multiple=True, help="Fail every other answer to a silence."

@@ -13,22 +13,8 @@ from typing import Any, Literal
 
 from ..cases.batch import Batch, cases_of
 from ..cases.corpus.cases import CLAUSES, DESCRIPTOR, CorpusCases
-from ..cases.corpus.descriptor import (
-    CorpusCase,
-    described,
-    other_tensors,
-    tensors,
-    value_files,
-)
-from ..cases.corpus.files import (
-    ArchiveSink,
-    CorpusError,
-    FolderSink,
-    Sink,
-    compact_json,
-    lined_json,
-    open_files,
-)
+from ..cases.corpus.descriptor import CorpusCase, described, other_tensors, tensors, value_files
+from ..cases.corpus.files import ArchiveSink, CorpusError, FolderSink, Sink, compact_json, lined_json, open_files
 from ..cases.corpus.manifest import (
     INDEX,
     MANIFEST,

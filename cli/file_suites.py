@@ -12,10 +12,7 @@ from ..cases.corpus.files import open_files
 from ..cases.corpus.manifest import MANIFEST, differences
 from ..cases.errors import OpconformError
 from ..cases.foreign import ABSOLUTE, RELATIVE, ForeignCases
-from ..cases.ids import (
-    Selection,
-    parse_id,
-)
+from ..cases.ids import Selection, parse_id
 from ..reports.tables import clause_words
 from ..reports.text import counted
 from ..runners.judging.terms import silences

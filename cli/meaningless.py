@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from multiprocessing import get_context
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
@@ -24,14 +22,13 @@ from ..cases.results import Outcome
 from ..generators.plan import Selection, by_version
 from ..generators.source import GeneratedCases
 from ..generators.suggestions import selects_nothing
-from ..reports.progress import tracked
 from ..reports.reasons import read_reasons
-from ..reports.text import write_text
+from ..reports.text import check_parents, markdown_table, write_pages
 from ..runners.judging.answers import RANDOM, Answers, Stack
 from ..runners.judging.judge import judge
 from .locking import locked_digest, package_root
 from .options import usable_cores
-from .planning import planned_ids
+from .planning import made_of_each, planned_ids
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,15 +111,13 @@ class MeaninglessOptions:
     markdown: Path | None = None
 
 
-def run_meaningless(options: MeaninglessOptions, console: Console | None = None) -> int:
+def run_meaningless(options: MeaninglessOptions) -> int:
     """Run the backends, show and write what cases admit.
 
     Returns 1 if a case has no reason, a reason has no case, or the share is too large. Raises OpconformError for a
     wrong option or file.
     """
-    for target in (options.record, options.markdown):
-        if target is not None and not target.absolute().parent.is_dir():
-            raise OpconformError(f"{target}: {target.parent} is not a folder; create it first")
+    check_parents(options.record, options.markdown)
     source, whole = GeneratedCases(options.specs), options.selection == Selection()
     known = read_admitted(options.record) if options.record is not None and options.record.exists() else {}
     names = sorted(str(version.operator) for spec in source.library.specs() for version in spec.versions.values())
@@ -133,16 +128,16 @@ def run_meaningless(options: MeaninglessOptions, console: Console | None = None)
     ids = by_version(planned_ids(source, selection))
     if not ids and not unchanged:
         raise selects_nothing(source.library, options.selection)
-    made = _every(source, ids, options.jobs or usable_cores())
+    made = made_of_each(source, ids, options.jobs or usable_cores(), admitted_by)
     every = {name: one for name in names if (one := made.get(name) or known.get(name))}
     shown = every if options.record is not None else made
     reasons = read_reasons(REASONS)
     told = explained(shown.values(), reasons.written)
-    if options.record is not None:
-        write_text(options.record, record_text(every.values()))
-    if options.markdown is not None:
-        write_text(options.markdown, page_text(told, every.values()))
-    return _print(console or Console(soft_wrap=True), told, shown.values(), whole=whole)
+    write_pages(
+        (options.record, lambda: record_text(every.values())),
+        (options.markdown, lambda: page_text(told, every.values())),
+    )
+    return _print(Console(soft_wrap=True), told, shown.values(), whole=whole)
 
 
 def _print(console: Console, told: Explained, every: Iterable[Admitted], *, whole: bool) -> int:
@@ -161,19 +156,6 @@ def _print(console: Console, told: Explained, every: Iterable[Admitted], *, whol
 def _counts(every: Iterable[Admitted]) -> tuple[int, int]:
     found = list(every)
     return sum(len(one.found) for one in found), sum(one.cases for one in found)
-
-
-def _every(source: GeneratedCases, ids: Mapping[str, Sequence[str]], jobs: int) -> dict[str, Admitted]:
-    largest = sorted(ids, key=lambda name: -len(ids[name]))
-    if min(jobs, len(ids)) < 2:
-        with tracked(ids, "operator versions", len(ids)) as names:
-            return {name: admitted_by(source, name, ids[name]) for name in names}
-    with ProcessPoolExecutor(min(jobs, len(ids)), get_context("forkserver")) as pool:
-        asked = {name: pool.submit(admitted_by, source.unread, name, ids[name]) for name in largest}
-        with tracked(as_completed(asked.values()), "operator versions", len(asked)) as done:
-            for one in done:
-                one.result()  # raises immediately
-        return {name: one.result() for name, one in asked.items()}
 
 
 def admitted_by(source: GeneratedCases, name: str, ids: Sequence[str]) -> Admitted:
@@ -348,12 +330,10 @@ def page_text(told: Explained, every: Iterable[Admitted]) -> str:
         f"**{count:,} of {cases:,} cases ({count / max(cases, 1):.2%}) admit such an answer.**",
         "Each has a reason in [`specs/meaningless.yaml`](../../specs/meaningless.yaml); most cases first.",
         "",
-        "| reason | cases | operators |",
-        "| --- | --- | --- |",
     ]
-    for why, operators in sorted(reasons.items(), key=lambda item: (-item[1].total(), item[0])):
-        lines.append(f"| {why} | {operators.total():,} | {_shortened(list(operators))} |")
-    return "\n".join(lines) + "\n"
+    most_first = sorted(reasons.items(), key=lambda item: (-item[1].total(), item[0]))
+    rows = [(why, f"{operators.total():,}", _shortened(list(operators))) for why, operators in most_first]
+    return "\n".join([*lines, *markdown_table(("reason", "cases", "operators"), rows)]) + "\n"
 
 
 def _shortened(operators: Sequence[str]) -> str:

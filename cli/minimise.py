@@ -29,7 +29,7 @@ from ..reports.tool_script import tool_script
 from ..runners.execution.execute import Assignment
 from ..runners.execution.host import About
 from ..runners.execution.running import Judged, run_cases
-from ..runners.judging.terms import required, silences
+from ..runners.judging.terms import requirements
 from ..runners.registry import backend_spec
 from .generated_suite import case_of
 from .options import RunOptions, usable_cores
@@ -155,14 +155,12 @@ class _Search:
         self.status.update(f"{told}: {printable(self.result.case)[:160]}")
 
 
-def run_minimise(options: MinimiseOptions, console: Console | None = None) -> int:
+def run_minimise(options: MinimiseOptions) -> int:
     """Minimise, print the smallest case and its script, and return the exit code. Raises OpconformError."""
-    progress = Console(stderr=True, quiet=options.quiet) if console is None else console
+    progress = Console(stderr=True, quiet=options.quiet)
     source, case = case_of(options.case_id, options.specs)
     backend = backend_spec(options.backend, options.python)
-    assignment = Assignment(
-        backend, source, required(options.requires, silences(source.library) if options.requires else {})
-    )
+    assignment = Assignment(backend, source, requirements(options.requires, source.library))
     began = time.monotonic()
     with _Judge(assignment, options) as judge, progress.status("judging the case") as status:
         first = judge([case.id])[case.id]

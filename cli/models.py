@@ -27,10 +27,9 @@ from ..reports.tally import NOTHING_JUDGED
 from ..reports.text import printable, write_text
 from ..runners.execution.execute import Assignment
 from ..runners.execution.running import Judged, batched, run_cases
-from ..runners.pool import Limits
 from ..runners.registry import backend_spec
 from .locking import package_root
-from .options import usable_cores
+from .options import RunOptions, usable_cores
 
 
 @dataclass(frozen=True)
@@ -152,11 +151,7 @@ def can(options: CanOptions) -> int:
 
 def _tried(model: ReadModel, options: CanOptions) -> Iterator[Result]:
     assignment = Assignment(backend_spec(options.backend, options.python), source())
-    limits = Limits(
-        options.timeout,
-        6 * options.timeout,
-        memory_bytes=None if options.memory is None else options.memory << 20,
-    )
+    limits = RunOptions(timeout=options.timeout, memory=options.memory).limits
     ids = list(cases_for(model, options.seed))
     jobs = options.jobs or usable_cores()
     found = run_cases(assignment, batched(ids), jobs=jobs, limits=limits)

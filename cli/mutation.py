@@ -7,12 +7,10 @@ import hashlib
 import io
 import json
 import tokenize
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import chain
-from multiprocessing import get_context
 from pathlib import Path
 
 from rich.console import Console
@@ -26,16 +24,15 @@ from ..generators.selection import selected, suite_cases, suite_file, suite_text
 from ..generators.source import GeneratedCases
 from ..generators.suggestions import selects_nothing
 from ..reports.matrix import Matrix, VersionMatrix, matrix_html, matrix_markdown, print_matrix, read_record
-from ..reports.progress import tracked
 from ..reports.reasons import TOOL_REASONS, read_reasons
-from ..reports.text import write_text
+from ..reports.text import check_parents, write_pages
 from ..reports.tool_matrix import tools_markdown
 from ..specs.model import Spec, VersionSpec
 from .killing import tested
 from .killing_tools import tools_tested
 from .locking import locked_digest, package_root
 from .options import usable_cores
-from .planning import planned_ids
+from .planning import made_of_each, planned_ids
 
 _REMARK = (
     "The suite `smoke`: some six small cases of each operator version, which kill most mutants that the suite kills.\n"
@@ -58,18 +55,16 @@ class MutationOptions:
     tools: bool = False
 
 
-def run_mutants(options: MutationOptions, console: Console | None = None) -> int:
+def run_mutants(options: MutationOptions) -> int:
     """Make the kill matrix, show and write it.
 
     Returns 1 if a compliant variant is blamed, or if a mutant survives that is not a survivor in the record, if there
     is one. Raises OpconformError for a wrong option or file.
     """
     if options.tools:
-        return run_tools(options, console)
+        return run_tools(options)
     source = GeneratedCases(options.specs)
-    for target in (options.record, options.json, options.html, options.markdown, options.write_smoke):
-        if target is not None and not target.absolute().parent.is_dir():
-            raise OpconformError(f"{target}: {target.parent} is not a folder; create it first")
+    check_parents(options.record, options.json, options.html, options.markdown, options.write_smoke)
     known = Matrix({})
     if options.record is not None and options.record.exists():
         known = read_record(options.record, _smoke(options.write_smoke))
@@ -80,27 +75,25 @@ def run_mutants(options: MutationOptions, console: Console | None = None) -> int
     ids = {name: cases for name, cases in ids.items() if name not in unchanged}
     if not ids and not unchanged:
         raise selects_nothing(source.library, options.selection)
-    made = kill_matrix(source, ids, options.jobs or usable_cores())
-    made = Matrix({name: replace(one, code=codes[name]) for name, one in made.tested.items()})
+    tried = made_of_each(source, ids, options.jobs or usable_cores(), tested)
+    made = Matrix({name: replace(one, code=codes[name]) for name, one in tried.items()})
     every = {**known.tested, **made.tested}
     matrix = Matrix({name: every[name] for name in specs if name in every})
     reasons = read_reasons()
     told = reasons.explained(matrix)
-    for target, page in (
+    write_pages(
         (options.record, matrix.to_record),
         (options.json, lambda: json.dumps(told.to_dict(), indent=1, allow_nan=False) + "\n"),
         (options.html, lambda: matrix_html(told)),
         (options.markdown, lambda: matrix_markdown(told)),
         (options.write_smoke, lambda: suite_text(matrix.smoke, _REMARK)),
-    ):
-        if target is not None:
-            write_text(target, page())
+    )
     new = made.beyond(known)
-    print_matrix(console or Console(), reasons.explained(new) if options.record is not None else told)
+    print_matrix(Console(), reasons.explained(new) if options.record is not None else told)
     return 1 if matrix.blamed or new.survivors else 0
 
 
-def run_tools(options: MutationOptions, console: Console | None = None) -> int:
+def run_tools(options: MutationOptions) -> int:
     """Make the matrix of wrong inferencers, checkers and converters; show and write it.
 
     Without a selection, of an operator of two formulas of each family, in its newest version. Returns 1 if a compliant
@@ -117,17 +110,15 @@ def run_tools(options: MutationOptions, console: Console | None = None) -> int:
     }
     if not ids:
         raise selects_nothing(source.library, options.selection)
-    matrix = _made(source, ids, options.jobs or usable_cores(), _ToolsTested(_smoke(None)))
+    matrix = Matrix(made_of_each(source, ids, options.jobs or usable_cores(), _ToolsTested(_smoke(None))))
     reasons = read_reasons(TOOL_REASONS)
     told = reasons.explained(matrix)
-    for target, page in (
+    write_pages(
         (options.record, told.to_record),
         (options.json, lambda: json.dumps(told.to_dict(), indent=1, allow_nan=False) + "\n"),
         (options.markdown, lambda: tools_markdown(told)),
-    ):
-        if target is not None:
-            write_text(target, page())
-    print_matrix(console or Console(), told)
+    )
+    print_matrix(Console(), told)
     return 1 if matrix.blamed or reasons.missing(matrix) else 0
 
 
@@ -218,11 +209,6 @@ def _code(file: Path) -> str:
     return "".join(f"{line.rstrip()}\n" for line in lines if line.strip())
 
 
-def kill_matrix(source: GeneratedCases, ids: Mapping[str, Sequence[str]], jobs: int) -> Matrix:
-    """Return the matrix of cases, by operator version."""
-    return _made(source, ids, jobs, tested)
-
-
 @dataclass(frozen=True)
 class _ToolsTested:
     """Tests tools on an operator version; picklable."""
@@ -231,21 +217,3 @@ class _ToolsTested:
 
     def __call__(self, source: GeneratedCases, name: str, ids: Sequence[str]) -> VersionMatrix:
         return tools_tested(source, name, ids, self.smoke.get(name, ()))
-
-
-def _made(
-    source: GeneratedCases,
-    ids: Mapping[str, Sequence[str]],
-    jobs: int,
-    make: Callable[[GeneratedCases, str, Sequence[str]], VersionMatrix],
-) -> Matrix:
-    largest = sorted(ids, key=lambda name: -len(ids[name]))
-    if min(jobs, len(ids)) < 2:
-        with tracked(ids, "operator versions", len(ids)) as names:
-            return Matrix({name: make(source, name, ids[name]) for name in names})
-    with ProcessPoolExecutor(min(jobs, len(ids)), get_context("forkserver")) as pool:
-        asked = {name: pool.submit(make, source.unread, name, ids[name]) for name in largest}
-        with tracked(as_completed(asked.values()), "operator versions", len(asked)) as done:
-            for one in done:
-                one.result()  # raises immediately
-        return Matrix({name: asked[name].result() for name in ids})

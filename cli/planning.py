@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import islice
-from typing import TYPE_CHECKING
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, TypeVar
 
 from ..reports.progress import tracked
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from ..generators.source import GeneratedCases
 
 _PORTION = 256
+_Made = TypeVar("_Made")
 
 
 def planned_ids(source: GeneratedCases, selection: Selection) -> list[str]:
@@ -22,6 +25,25 @@ def planned_ids(source: GeneratedCases, selection: Selection) -> list[str]:
 
     with tracked(selected(source, selection), "planning") as ids:
         return list(ids)
+
+
+def made_of_each(
+    source: GeneratedCases,
+    ids: Mapping[str, Sequence[str]],
+    jobs: int,
+    make: Callable[[GeneratedCases, str, Sequence[str]], _Made],
+) -> dict[str, _Made]:
+    """Return what `make` makes of the cases of each operator version, in as many processes, the largest first."""
+    if min(jobs, len(ids)) < 2:
+        with tracked(ids, "operator versions", len(ids)) as names:
+            return {name: make(source, name, ids[name]) for name in names}
+    largest = sorted(ids, key=lambda name: -len(ids[name]))
+    with ProcessPoolExecutor(min(jobs, len(ids)), get_context("forkserver")) as pool:
+        asked = {name: pool.submit(make, source.unread, name, ids[name]) for name in largest}
+        with tracked(as_completed(asked.values()), "operator versions", len(asked)) as done:
+            for one in done:
+                one.result()  # raises immediately
+        return {name: asked[name].result() for name in ids}
 
 
 class GrowingPlan:

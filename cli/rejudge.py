@@ -295,19 +295,18 @@ def answer_of(kept: StoredResult, case: Batch | None) -> Answer | None:
     return None if structured and found is not None and not found.structure else found
 
 
-def run_rejudge(options: RejudgeOptions, command: Sequence[str], console: Console | None = None) -> int:
+def run_rejudge(options: RejudgeOptions, command: Sequence[str]) -> int:
     """Judge again, report, and return the exit code that the run would have.
 
     Raises OpconformError before anything is written if an option or the folder is wrong.
     """
-    console = console or Console()
     if options.junit is not None:
         check_target(options.junit)
     rejudged = opened(options)
     now = dt.datetime.now(tz=dt.UTC)
     out = options.out or Path("opconform-results") / now.strftime("%Y-%m-%dT%H-%M-%S")
     with ResultsFolder.create(out) as folder:
-        return _run(rejudged, options, [str(word) for word in command], folder, console)
+        return _run(rejudged, options, command, folder, Console())
 
 
 def opened(options: RejudgeOptions) -> Rejudged:

@@ -19,6 +19,8 @@ from .common import (
     SPECS,
     Examples,
     clear_errors,
+    number_option,
+    path_option,
     planned,
     pop_sections,
     seconds_option,
@@ -63,30 +65,27 @@ def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -
     show_default=True,
     help="What shares a process: all cases of a worker, or nothing (a process per case).",
 )
-@click.option("--waivers", metavar="FILE", type=click.Path(path_type=Path), help="Known failures (YAML).")
-@click.option("--errata", metavar="FILE", type=click.Path(path_type=Path), help="Other errata than the suite's.")
-@click.option("--profile", metavar="FILE", type=click.Path(path_type=Path), help="What the product supports (YAML).")
-@click.option(
-    "--arithmetic", metavar="FILE", type=click.Path(path_type=Path), help="Declared arithmetic (YAML), or openvino."
-)
+@path_option("--waivers", "FILE", "Known failures (YAML).")
+@path_option("--errata", "FILE", "Other errata than the suite's.")
+@path_option("--profile", "FILE", "What the product supports (YAML).")
+@path_option("--arithmetic", "FILE", "Declared arithmetic (YAML), or openvino.")
 @REQUIRE
 @click.option("--name", metavar="NAME", help="What reports call the backend, in place of its own name.")
-@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Results folder: new or empty.")
-@click.option(
+@path_option("--out", "DIR", "Results folder: new or empty.")
+@path_option(
     "--corpus",
-    metavar="DIR|FILE.zip",
-    type=click.Path(path_type=Path, exists=True),
-    help="Judge from files alone: a corpus, or folders in the layout of ONNX's backend tests.",
+    "DIR|FILE.zip",
+    "Judge from files alone: a corpus, or folders in the layout of ONNX's backend tests.",
+    exists=True,
 )
 @click.option("--shard", metavar="I/N", help="Run only part I of N; `opconform report` merges the results.")
-@click.option(
+@path_option(
     "--resume",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Resume the run with this results folder. Name files, and a BACKEND of your own, again; other "
+    "DIR",
+    "Resume the run with this results folder. Name files, and a BACKEND of your own, again; other "
     "options may be left out.",
 )
-@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Also write JUnit XML to FILE.")
+@path_option("--junit", "FILE", "Also write JUnit XML to FILE.")
 @click.option(
     "--keep-outputs",
     type=click.Choice(["none", "digest", "failures", "all"]),
@@ -276,9 +275,7 @@ def list_(*, what: str, specs: Path | None, as_json: bool, check: bool, **option
     help="With --script: the long form, which judges any answer as a run does, and says how far off it is.",
 )
 @click.option("--on", metavar="BACKEND", help="With --script: a script for a backend that does not run programs.")
-@click.option(
-    "--arithmetic", metavar="FILE", type=click.Path(path_type=Path), help="Declared arithmetic (YAML), or openvino."
-)
+@path_option("--arithmetic", "FILE", "Declared arithmetic (YAML), or openvino.")
 @click.option("--certificate", "as_certificate", is_flag=True, help="Print the expectation and its derivation as JSON.")
 @SPECS
 @clear_errors
@@ -354,14 +351,7 @@ def show(
 @MEMORY
 @PYTHON
 @REQUIRE
-@click.option(
-    "--limit",
-    metavar="N",
-    type=click.IntRange(1),
-    default=5000,
-    show_default=True,
-    help="Maximum number of candidates.",
-)
+@number_option("--limit", "Maximum number of candidates.", default=5000)
 @seconds_option("--seconds", 120.0, "Time limit of the search in seconds; then the smallest case so far is printed.")
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
 @clear_errors

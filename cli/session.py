@@ -18,7 +18,6 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from ..cases.batch import CaseSource
 from ..cases.errors import OpconformError
 from ..cases.ids import Selection, Shard
 from ..cases.results import Outcome
@@ -27,13 +26,7 @@ from ..reports.arithmetic import ATTACHMENT
 from ..reports.folder import INTERRUPTED, ResultsFolder, check_new, companions
 from ..reports.junit import check_target, write_junit
 from ..reports.progress import RunProgress
-from ..reports.runs import (
-    UNKNOWN,
-    RunRecord,
-    Terms,
-    distinct,
-    terms_to_dict,
-)
+from ..reports.runs import UNKNOWN, RunRecord, Terms, distinct, terms_to_dict
 from ..reports.tables import Tables, take_kept
 from ..reports.tally import OUR_SIDE_FAILED
 from ..reports.terminal import print_summary
@@ -96,11 +89,6 @@ class Session:
     plans: Mapping[str, Plan]
     abouts: Mapping[str, About]
     started: dt.datetime
-
-    @property
-    def source(self) -> CaseSource:
-        """Return the source of the workers' cases."""
-        return self.suite.source
 
 
 def opened(options: RunOptions, executor: Executor) -> Session:
@@ -294,7 +282,7 @@ def _open_backends(progress: _Progress, begun: RunRecord) -> None:
         if not progress.left(backend.name, 1):
             progress.abouts[backend.name] = begun.about(backend.name)
         elif backend.name not in progress.abouts:
-            assignment = Assignment(backend, session.source)
+            assignment = Assignment(backend, session.suite.source)
             progress.abouts[backend.name] = about(assignment, session.options.limits, session.executor.run_cases)
 
 
@@ -391,7 +379,7 @@ def _results(progress: _Progress, backend: BackendSpec, folder: ResultsFolder) -
     if jobs <= 0:
         return
     required, isolation = session.terms.demands.required, session.options.isolation
-    assignment = Assignment(backend, session.source, required, _attach(session), isolation)
+    assignment = Assignment(backend, session.suite.source, required, _attach(session), isolation)
     done = progress.done.get(name, ())
     ids = session.plans[name].ids(session.suite)
     owed = (text for text in ids if text not in done) if done else ids

@@ -14,15 +14,7 @@ from typing import Any
 from ..cases.corpus.files import ArchiveFiles, ArchiveSink, CorpusError, lined_json, read_json
 from ..cases.errors import OpconformError, open_regular
 from ..cases.runner import NotInstalled
-from ..reports.runs import (
-    ACCURACY,
-    CERTIFICATES,
-    OUTPUTS,
-    RESULTS,
-    RUN,
-    StoredResults,
-    read_run,
-)
+from ..reports.runs import ACCURACY, CERTIFICATES, OUTPUTS, RESULTS, RUN, StoredResults, read_run
 from ..reports.text import counted
 
 _LARGEST_KEY = 1 << 16

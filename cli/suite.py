@@ -9,12 +9,7 @@ from typing import Any
 
 from ..cases.batch import CaseSource
 from ..cases.errors import OpconformError
-from ..cases.ids import (
-    Selection,
-    Shard,
-    of_shard,
-    share,
-)
+from ..cases.ids import Selection, Shard, of_shard, share
 from ..cases.runner import BackendKind
 from ..runners.execution.execute import Attach
 from ..runners.judging.kept import KeepOutputs

@@ -79,15 +79,13 @@ NOT_PROVEN = 3
 """The exit code of `verify` if nothing is wrong, but not everything could be checked."""
 
 
-def verify_submission(
-    path: Path, key: Path | None = None, console: Console | None = None, *, seed: int | None = None
-) -> int:
+def verify_submission(path: Path, key: Path | None, seed: int | None) -> int:
     """Check a submission and judge it again by this version's suite; return 0 if it holds, 1 if not, or NOT_PROVEN.
 
     `key` is the public key that must have signed it, `seed` the announced seed. Raises OpconformError if a file cannot
     be read.
     """
-    console = console or Console()
+    console = Console()
     try:
         opened = open_submission(path)
     except NotWholeError as error:
@@ -174,7 +172,10 @@ class _Check:
         if old.level == "declared" and self.rejudged.old.declaration is None:
             found.wrong.append(f"{place}: right only under declared arithmetic, but none is declared")
         if one.why is not None:
-            self._not_judged(f"{place}: {one.why}", "results of another suite, which this version cannot judge")
+            if self.same_suite:
+                found.wrong.append(f"{place}: {one.why}")
+            else:
+                found.unproven["results of another suite, which this version cannot judge"] += 1
             return
         self._check_accuracy(one, place)
         self._check_certificate(one, place)
@@ -247,13 +248,6 @@ class _Check:
             self.found.unproven["answers that were not kept"] += 1
         else:
             self.found.wrong.append(f"{place}: {result.outcome} without an answer, although the run kept all")
-
-    def _not_judged(self, why: str, what: str) -> None:
-        """Count a result that cannot be judged; it is a mistake if the results claim to be from this suite."""
-        if self.same_suite:
-            self.found.wrong.append(why)
-        else:
-            self.found.unproven[what] += 1
 
     def of_plan(self) -> Iterator[str]:
         """Yield what is wrong with the cases: each case of the plan has one result, and there is no other."""

@@ -11,12 +11,7 @@ from typing import Any, TypeAlias
 
 from ..cases.elements import element_type, element_types
 from ..cases.errors import OpconformError
-from ..cases.ids import (
-    Shape,
-    decode_text,
-    encode_text,
-    print_shape,
-)
+from ..cases.ids import Shape, decode_text, encode_text, print_shape
 from ..cases.program import count
 from ..specs.expressions import numbers
 from ..specs.model import COMMON_PARAMETERS, Port, Recipe, Spec, TensorValue, Value, VersionSpec, Word, held, holder

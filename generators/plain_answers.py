@@ -7,13 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..cases.batch import (
-    EXCEPTIONAL,
-    Bounds,
-    Expectation,
-    Flag,
-    Option,
-)
+from ..cases.batch import EXCEPTIONAL, Bounds, Expectation, Flag, Option
 from ..cases.elements import Array, element_type
 from .primitives.errors import nearest
 

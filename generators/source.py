@@ -15,16 +15,7 @@ from ..cases.batch import Batch, Expectation
 from ..cases.elements import Array, Declaration
 from ..cases.errors import CaseIdError, OpconformError
 from ..cases.ids import CaseId, parse_id
-from ..cases.program import (
-    Body,
-    Input,
-    Output,
-    Program,
-    Structure,
-    count,
-    is_tensor,
-    tensor,
-)
+from ..cases.program import Body, Input, Output, Program, Structure, count, is_tensor, tensor
 from ..specs.loader import Library
 from ..specs.model import Edge, VersionSpec
 from .arithmetic.formula import Rules

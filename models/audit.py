@@ -155,7 +155,7 @@ class _Auditor:
         finals: Set[str],
     ) -> None:
         """Judge nodes that one run gives the values of; if the process is lost on it, judge them in smaller groups."""
-        if all(self._is_known(node) for node in group):
+        if all(node.path in self.known and node.op_type not in ("If", *_LOOPS) for node in group):
             self.audit_.nodes += [(node, self.known[node.path]) for node in group]
             return
         try:
@@ -176,9 +176,6 @@ class _Auditor:
     def _take(self, judged: JudgedNode) -> None:
         self.audit_.nodes.append((judged.node, judged.verdict))
         self.found(judged)
-
-    def _is_known(self, node: ModelNode) -> bool:
-        return node.path in self.known and node.op_type not in ("If", *_LOOPS)
 
     def _node(self, model: ReadModel, node: ModelNode, values: Mapping[str, Any]) -> None:
         if node.path in self.known:

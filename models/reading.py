@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..cases.elements import Array, element_type, from_tensor_proto, numbered
+from ..cases.elements import Array, element_type, from_tensor_proto, numbered, type_of
 from ..cases.errors import OpconformError
 from ..cases.program import Attribute, Input, ModelProgram, OperatorVersion, Output
 from ..generators.operands import attribute_from
@@ -184,7 +184,7 @@ class ReadModel:
         del made.graph.input[:]
         arrays = fed | outer
         for name, array in arrays.items():
-            made.graph.input.append(helper.make_tensor_value_info(name, _number(array), array.shape))
+            made.graph.input.append(helper.make_tensor_value_info(name, element_type(type_of(array)).onnx, array.shape))
         where = f"{node.path}/{attribute.removesuffix('_branch')}"
         return BodyModel(ReadModel(made, where), arrays)
 
@@ -200,6 +200,7 @@ class BodyModel:
 def read_model(path: Path) -> ReadModel:
     """Return the model of a file, with weights that are in other files. Raises OpconformError if it cannot be read."""
     import onnx  # noqa: PLC0415 - it takes long
+    import onnx.inliner  # noqa: PLC0415
 
     try:
         proto = onnx.load(str(path))
@@ -208,7 +209,7 @@ def read_model(path: Path) -> ReadModel:
     if not proto.graph.node:
         raise OpconformError(f"{path}: has no nodes; expected an ONNX model")
     if proto.functions:
-        proto = _inlined(proto)
+        proto = onnx.inliner.inline_local_functions(proto)
     return ReadModel(proto)
 
 
@@ -221,12 +222,6 @@ def _inferred(proto: ModelProto) -> tuple[Any, ...]:
     except Exception:  # it refuses some valid models, and what it knows is only of help
         graph = proto.graph
     return (*graph.value_info, *graph.input, *graph.output)
-
-
-def _inlined(proto: ModelProto) -> ModelProto:
-    from onnx import inliner  # noqa: PLC0415 - as above
-
-    return inliner.inline_local_functions(proto)
 
 
 def read_inputs(path: Path) -> dict[str, Array]:
@@ -313,12 +308,6 @@ def _type(type_proto: Any) -> str | None:
             inner = _type(type_proto.optional_type.elem_type)
             return inner and f"optional({inner})"
     return None
-
-
-def _number(array: Array) -> int:
-    from ..cases.elements import type_of  # noqa: PLC0415 - beside its only use
-
-    return element_type(type_of(array)).onnx
 
 
 def _drawn(value: Any, draw: np.random.Generator, dims: Mapping[str, int]) -> Array:

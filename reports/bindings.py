@@ -4,41 +4,41 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ..cases.errors import OpconformError
 from ..generators.arithmetic.tape import Facts
 from ..generators.arithmetic.tape import Port as GivenPort
 from ..generators.comparing.agreements import Agreement, Disagreement, agreement, plans
-from ..generators.comparing.bonds import Bond, bond
+from ..generators.comparing.bonds import Bond, bond, reference
 from ..generators.comparing.differences import VersionAnswers
 from ..generators.comparing.their_calls import THEIRS
 from ..generators.parameters import plain_text
 from ..generators.source import GeneratedCases
 from ..specs.loader import Library
 from ..specs.model import AttributeSignature, Binding, Port, Signature, VersionSpec
-from .difference import attribute_text, default_text, port_text, rule_text, said_text
+from .difference import (
+    SignatureRow,
+    attribute_text,
+    cell,
+    code,
+    default_text,
+    port_text,
+    print_rows,
+    rule_text,
+    said_text,
+)
 from .text import STANDARD_NAMES, markdown_table
 
 _MOST = 16  # cases of each plan on a page
 _SHOWN = 2  # differences of a pair on a page
 _ELEMENTS = 4
 _LISTED = 6  # reasons why one standard has no word for what the other says
-
-
-@dataclass(frozen=True, slots=True)
-class BindingRow:
-    """One line of a binding: a part of theirs and what it means in ours, None if one lacks it."""
-
-    part: str
-    theirs: str | None
-    ours: str | None
 
 
 def bond_of(source: GeneratedCases, each: str, other: str) -> Bond | None:
@@ -49,54 +49,57 @@ def bond_of(source: GeneratedCases, each: str, other: str) -> Bond | None:
     result = bond(source.library, each, other)
     if result is None or result.our_spec.standard == result.their_spec.standard:
         return None
-    by_names = (result.our_spec.family, result.our_spec.function) == (
-        result.their_spec.family,
-        result.their_spec.function,
-    )
+    by_names = reference(result.our_spec) == reference(result.their_spec)
     unbound = result.ours.binding is None and result.theirs.binding is None
     return None if by_names and unbound else result
 
 
-def binding_rows(result: Agreement) -> Iterator[BindingRow]:
-    """Yield what maps to what: inputs, outputs, attributes with constants and words, clauses, silences."""
+def binding_rows(result: Agreement) -> Iterator[SignatureRow]:
+    """Yield what maps to what: inputs, outputs, attributes with constants and words, clauses, silences.
+
+    `old` is a part of theirs, and `new` what it means in ours.
+    """
     bond = result.bond
     ours = bond.ours.signature
     for port in bond.theirs.signature.inputs:
         own = bond.inputs.get(port.name)
-        yield BindingRow("input", port_text(port), _own(ours, own) if own else None)
+        yield SignatureRow("input", port_text(port), _own(ours, own) if own else None)
     for port in bond.theirs.signature.outputs:
-        own = bond.outputs.get(port.name)
-        yield BindingRow("output", port_text(port), port_text(_output(ours, own)) if own else None)
+        its = ours.output(bond.outputs.get(port.name, ""))
+        yield SignatureRow("output", port_text(port), None if its is None else port_text(its))
     for attribute in bond.theirs.signature.attributes:
         yield from _attribute_rows(result, attribute)
     for name in bond.only_ours:
-        yield BindingRow("attribute" if ours.attribute(name) else "input", None, _own(ours, name))
+        yield SignatureRow("attribute" if ours.attribute(name) else "input", None, _own(ours, name))
     for port in ours.outputs:
         if port.name not in bond.outputs.values():
-            yield BindingRow("output", None, port_text(port))
+            yield SignatureRow("output", None, port_text(port))
     if bond.stated:
         yield from _stated_rows(bond.binding)
 
 
-def _stated_rows(binding: Binding) -> Iterator[BindingRow]:
+def _stated_rows(binding: Binding) -> Iterator[SignatureRow]:
     for name, own in binding.clauses.items():
-        yield BindingRow("clause", name, own or "holds by construction")
+        yield SignatureRow("clause", name, own or "holds by construction")
     for name, option in binding.silences.items():
-        yield BindingRow("silence", name, option.removeprefix("=") if option.startswith("=") else f"is {option}")
+        yield SignatureRow("silence", name, option.removeprefix("=") if option.startswith("=") else f"is {option}")
     if binding.by:
-        yield BindingRow("prepared by", None, binding.by)
+        yield SignatureRow("prepared by", None, binding.by)
 
 
-def _attribute_rows(result: Agreement, attribute: AttributeSignature) -> Iterator[BindingRow]:
+def _attribute_rows(result: Agreement, attribute: AttributeSignature) -> Iterator[SignatureRow]:
     bound, text = result.bond.attributes.get(attribute.name), attribute_text(attribute)
     if attribute.name in result.prepared:
-        yield BindingRow("attribute", text, _prepared(result, attribute.name))
-    elif bound is None or bound.source is None:
-        yield BindingRow("attribute", text, None if bound is None else _constant(bound.constant))
+        yield SignatureRow("attribute", text, _prepared(result, attribute.name))
+    elif bound is None:
+        yield SignatureRow("attribute", text, None)
+    elif bound.source is None:
+        constant = "absent" if bound.constant is None else f"always {default_text(bound.constant)}"
+        yield SignatureRow("attribute", text, constant)
     else:
-        yield BindingRow("attribute", text, _own(result.bond.ours.signature, bound.source))
+        yield SignatureRow("attribute", text, _own(result.bond.ours.signature, bound.source))
         for own, word in bound.words.items():
-            yield BindingRow("word", f"{attribute.name}={default_text(word)}", f"{bound.source}={own}")
+            yield SignatureRow("word", f"{attribute.name}={default_text(word)}", f"{bound.source}={own}")
 
 
 def _own(signature: Signature, name: str) -> str:
@@ -104,20 +107,10 @@ def _own(signature: Signature, name: str) -> str:
     return attribute_text(attribute) if attribute is not None else port_text(port) if port is not None else name
 
 
-def _output(signature: Signature, name: str) -> Port:
-    result = signature.output(name)
-    assert result is not None
-    return result
-
-
 def _prepared(result: Agreement, name: str) -> str:
     values = result.prepared[name]
     shown = f"{' or '.join(values)}, by " if len(values) <= _SHOWN else "by "
     return f"{shown}{result.bond.binding.by}"
-
-
-def _constant(value: object) -> str:
-    return "absent" if value is None else f"always {default_text(value)}"
 
 
 def types_alone(version: VersionSpec, other: VersionSpec, ports: Mapping[str, str]) -> list[str]:
@@ -165,14 +158,9 @@ def rules_alone(bond: Bond) -> tuple[list[str], list[str]]:
 
 def bond_report(console: Console, source: GeneratedCases, bond: Bond) -> None:
     """Print a binding, what only one version has, and the smallest inputs with different answers."""
-    ours, theirs = str(bond.ours.operator), str(bond.theirs.operator)
-    table = Table(title=f"binding ({bond.why})", title_justify="left", title_style="bold")
-    for heading in ("", theirs, ours):
-        table.add_column(heading, overflow="fold")
     result = agreement(source, bond)
-    for row in binding_rows(result):
-        table.add_row(row.part, *(Text(cell or "-") for cell in (row.theirs, row.ours)))
-    console.print(table)
+    names = (str(bond.theirs.operator), str(bond.ours.operator))
+    print_rows(console, f"binding ({bond.why})", *names, binding_rows(result))
     for line in _report_lines(result):
         console.print(Text(line), soft_wrap=True)
 
@@ -311,7 +299,7 @@ def bond_json(source: GeneratedCases, bond: Bond) -> str:
             "ours": names[0],
             "theirs": names[1],
             "source": bond.why,
-            "binding": [{"part": r.part, "theirs": r.theirs, "ours": r.ours} for r in binding_rows(result)],
+            "binding": [{"part": r.part, "theirs": r.old, "ours": r.new} for r in binding_rows(result)],
             "alone": dict(zip(names, alone(result), strict=True)),
             "shared": result.shared,
             "without_a_counterpart": {names[0]: dict(result.ours_alone), names[1]: dict(result.theirs_alone)},
@@ -408,21 +396,21 @@ def binding_cell(result: Agreement) -> str:
     """Return a binding in one cell: names that differ, constants, words; or that all names are the same."""
     bond = result.bond
     ports = (*bond.inputs.items(), *bond.outputs.items())
-    parts = [f"{_code(own)} is {_code(name)}" for name, own in ports if own != name]
+    parts = [f"{code(own)} is {code(name)}" for name, own in ports if own != name]
     for name, bound in bond.attributes.items():
         if name in result.prepared:
             continue
         if bound.source is None:
-            parts += [f"{_code(name)}: {default_text(bound.constant)}"] if bound.constant is not None else []
+            parts += [f"{code(name)}: {default_text(bound.constant)}"] if bound.constant is not None else []
         elif bound.words:
             words = ", ".join(f"{own} = {default_text(word)}" for own, word in bound.words.items())
-            parts.append(f"{_code(bound.source)} is {_code(name)}: {words}")
+            parts.append(f"{code(bound.source)} is {code(name)}: {words}")
         elif bound.source != name:
-            parts.append(f"{_code(bound.source)} is {_code(name)}")
+            parts.append(f"{code(bound.source)} is {code(name)}")
         parts += _default_parts(bond, name)
     if bond.stated and bond.binding.by:
-        sets = ", ".join(map(_code, result.prepared))
-        parts.append(f"{_code(bond.binding.by)} prepares the inputs{' and sets ' if sets else ''}{sets}")
+        sets = ", ".join(map(code, result.prepared))
+        parts.append(f"{code(bond.binding.by)} prepares the inputs{' and sets ' if sets else ''}{sets}")
     if not bond.stated:
         parts.append(bond.why)
     return "; ".join(parts) or "the same names"
@@ -434,7 +422,7 @@ def _default_parts(bond: Bond, name: str) -> Iterator[str]:
     own = bond.ours.signature.defaults.get(bound.source or "")
     other = bond.theirs.signature.defaults.get(name)
     if own is not None and other is not None and not bound.words and own != other:
-        yield f"{_code(bound.source or '')} is {default_text(own)} by default, in ONNX {default_text(other)}"
+        yield f"{code(bound.source or '')} is {default_text(own)} by default, in ONNX {default_text(other)}"
 
 
 def _differences_cell(result: Agreement) -> str:
@@ -453,9 +441,9 @@ def _difference_cell(bond: Bond, difference: Disagreement) -> str:
         f"{STANDARD_NAMES[version.operator.standard]} {_said_cell(answers, at)}{_because(rules)}"
         for version, answers, rules in zip((bond.ours, bond.theirs), difference.said, difference.rules, strict=True)
     ]
-    left_out = f"{', '.join(map(_code, difference.left_out))} left out, " if difference.left_out else ""
+    left_out = f"{', '.join(map(code, difference.left_out))} left out, " if difference.left_out else ""
     more = "" if difference.disjoint else "one admits more, "
-    return f"{left_out}{more}{_code(difference.ours.case)}: {_cell('; '.join(said))}"
+    return f"{left_out}{more}{code(difference.ours.case)}: {_cell('; '.join(said))}"
 
 
 def _because(rules: Sequence[Any]) -> str:
@@ -463,8 +451,4 @@ def _because(rules: Sequence[Any]) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace(" | ", "; or ").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
-
-
-def _code(text: str) -> str:
-    return f"`{text}`"
+    return cell(text).replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")

@@ -64,16 +64,12 @@ class AttachCertificate:
 
 def certificate_text(source: GeneratedCases, case: Batch) -> str:
     """Return a case's certificate as a line of strict JSON."""
-    return _text(certificate_json(source, case))
+    return json.dumps(certificate_json(source, case), allow_nan=False, separators=(",", ":"))
 
 
 def certificate_json(source: GeneratedCases, case: Batch) -> dict[str, Any]:
     """Return everything needed to judge an answer to a case, and to check that verdict."""
     return _certificates_json(source, [case])[0]
-
-
-def _text(fields: dict[str, Any]) -> str:
-    return json.dumps(fields, allow_nan=False, separators=(",", ":"))
 
 
 def _certificates_json(source: GeneratedCases, cases: Sequence[Batch]) -> list[dict[str, Any]]:

@@ -26,14 +26,7 @@ from ..generators.comparing.differences import (
 from ..generators.comparing.situations import FILL, SHAPES, TYPE, Side, Situation, side
 from ..generators.parameters import plain_text
 from ..generators.source import GeneratedCases
-from ..specs.model import (
-    AttributeSignature,
-    Clause,
-    Port,
-    Signature,
-    Silence,
-    Spec,
-)
+from ..specs.model import AttributeSignature, Clause, Port, Signature, Silence
 
 _SHOWN = 8  # elements of an answer
 
@@ -51,16 +44,23 @@ def difference_report(console: Console, first: str, second: str, specs: Path | N
     """Print how two operator versions differ. Raises OpconformError for wrong names, or if they cannot be compared."""
     here, there = _sides(first, second, specs)
     behaviour = differences(here, there)
-    table = Table(title="signature", title_justify="left", title_style="bold")
-    for heading in ("", here.name, there.name):
-        table.add_column(heading, overflow="fold")
-    for row in signature_rows(here, there):
-        style = "" if row.old == row.new else "bold"
-        table.add_row(row.part, *(Text(cell or "-", style) for cell in (row.old, row.new)))
-    console.print(table)
+    print_rows(console, "signature", here.name, there.name, signature_rows(here, there), marks=True)
     console.print(Text("behaviour", "bold"))
     for line in _lines(here, there, behaviour):
         console.print(Text(line), soft_wrap=True)
+
+
+def print_rows(
+    console: Console, title: str, old: str, new: str, rows: Iterable[SignatureRow], *, marks: bool = False
+) -> None:
+    """Print two versions side by side under their names; `marks`: what differs is bold."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for heading in ("", old, new):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        style = "bold" if marks and row.old != row.new else ""
+        table.add_row(row.part, *(Text(part or "-", style) for part in (row.old, row.new)))
+    console.print(table)
 
 
 def difference_json(first: str, second: str, specs: Path | None = None) -> str:
@@ -243,7 +243,7 @@ R = TypeVar("R", Clause, Silence)
 def page(operators: Sequence[str], title: str, specs: Path | None = None) -> str:
     """Return the page as Markdown. Raises OpconformError for names that are not operators."""
     source = GeneratedCases(specs)
-    named = [_spec(source, name) for name in dict.fromkeys(operators)]
+    named = [source.library.spec(name) for name in dict.fromkeys(operators)]
     sides = [[side(source, str(v.operator)) for v in spec.versions.values()] for spec in named]
     command = f"opconform dev page {' '.join(operators)} --title '{title}'"
     lines = [f"# {title}", "", f"Generated from the spec files by `{command}`. A test checks that it is current.", ""]
@@ -253,10 +253,6 @@ def page(operators: Sequence[str], title: str, specs: Path | None = None) -> str
         lines += [f"## Silences of {spec.operator}", "", *_silences(versions), ""]
     lines += ["## Differences", "", *_differing(sides)]
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _spec(source: GeneratedCases, name: str) -> Spec:
-    return source.library.spec(name)
 
 
 def _signatures(sides: Sequence[Side]) -> Iterator[str]:
@@ -270,14 +266,14 @@ def _signatures(sides: Sequence[Side]) -> Iterator[str]:
             [port_text(p) for p in signature.outputs],
             [f"{letter}: {', '.join(types)}" for letter, types in signature.types.items()],
         ]
-        yield f"| {side_.name} | {' | '.join('<br>'.join(map(_code, cell)) or 'none' for cell in cells)} |"
+        yield f"| {side_.name} | {' | '.join('<br>'.join(map(code, texts)) or 'none' for texts in cells)} |"
 
 
 def _rules(versions: Sequence[Side]) -> Iterator[str]:
     yield "| clause | rule | versions | status |"
     yield "| --- | --- | --- | --- |"
     for clause, where in _merged(versions, {side_.name: side_.version.clauses for side_ in versions}):
-        yield f"| {_code(clause.id)} | {_cell(clause.text)} | {where} | {clause.status} |"
+        yield f"| {code(clause.id)} | {cell(clause.text)} | {where} | {clause.status} |"
 
 
 def _silences(versions: Sequence[Side]) -> Iterator[str]:
@@ -287,7 +283,7 @@ def _silences(versions: Sequence[Side]) -> Iterator[str]:
     yield "| silence | when | admissible answers | versions |"
     yield "| --- | --- | --- | --- |"
     for silence, where in _merged(versions, {side_.name: side_.version.silences for side_ in versions}):
-        yield f"| {_code(silence.id)} | {_cell(silence.when)} | {', '.join(silence.options)} | {where} |"
+        yield f"| {code(silence.id)} | {cell(silence.when)} | {', '.join(silence.options)} | {where} |"
 
 
 def _merged(versions: Sequence[Side], parts: Mapping[str, Mapping[str, R]]) -> Iterator[tuple[R, str]]:
@@ -330,15 +326,17 @@ def _pair(first: Side, second: Side, behaviour: Iterable[Difference]) -> Iterato
     yield "| --- | --- | --- | --- |"
     for row in rows:
         answers = [
-            "<br>".join([_cell(said_text(said)), *(_cell(rule_text(rule)) for rule in rules)])
+            "<br>".join([cell(said_text(said)), *(cell(rule_text(rule)) for rule in rules)])
             for said, rules in zip(row.said, row.rules, strict=True)
         ]
-        yield f"| {_cell(cause_text(row))} | {_cell(situation_text(row.situation))} | {' | '.join(answers)} |"
+        yield f"| {cell(cause_text(row))} | {cell(situation_text(row.situation))} | {' | '.join(answers)} |"
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """Return a text for a cell of a table in Markdown."""
     return text.replace(" | ", "; or ").replace("|", "\\|")
 
 
-def _code(text: str) -> str:
+def code(text: str) -> str:
+    """Return a text as code in Markdown."""
     return f"`{text}`"

@@ -16,17 +16,7 @@ from typing import Any, BinaryIO
 
 from ..cases.errors import OpconformError
 from ..runners.execution.running import Judged
-from .runs import (
-    ACCURACY,
-    CERTIFICATES,
-    OUTPUTS,
-    RESULTS,
-    RUN,
-    StoredResults,
-    case_head_of,
-    head_of,
-    read_run,
-)
+from .runs import ACCURACY, CERTIFICATES, OUTPUTS, RESULTS, RUN, StoredResults, case_head_of, head_of, read_run
 
 INTERRUPTED = 130
 _PART = f".{RUN}.part"

@@ -19,15 +19,7 @@ from ..cases.ids import Shard, shard_of
 from ..cases.results import Result, result_from_json
 from ..runners.execution.host import About, Isolation
 from ..runners.judging.kept import Keep
-from ..runners.judging.terms import (
-    Demands,
-    Errata,
-    Erratum,
-    Profile,
-    Suspensions,
-    Waiver,
-    Waivers,
-)
+from ..runners.judging.terms import Demands, Errata, Erratum, Profile, Suspensions, Waiver, Waivers
 from .text import counted
 
 RESULTS = "results.jsonl"
@@ -483,36 +475,20 @@ _OF_ONE_BACKEND = frozenset({"shard", "waivers digest"})
 
 
 @dataclass(frozen=True)
-class RunPart:
-    """A results folder: a run, or a shard of one."""
+class RunPart(RunRecord):
+    """A results folder that is reported: a run, or a shard of one."""
 
-    begun: RunRecord
     shard: Shard | None
-
-    @property
-    def folder(self) -> Path:
-        """Return its path."""
-        return self.begun.folder
-
-    @property
-    def run_json(self) -> Mapping[str, Any]:
-        """Return its `run.json`."""
-        return self.begun.run_json
 
     @property
     def versions(self) -> dict[str, str]:
         """Return its backends, each with its version."""
-        return {name: self.begun.about(name).version for name in self.run_json["backends"]}
+        return {name: self.about(name).version for name in self.run_json["backends"]}
 
     @property
     def terms(self) -> Terms:
         """Return what decided its verdicts. Raises OpconformError if `run.json` lacks it."""
         return terms_from(self.run_json.get("terms", {}), self.folder / RUN)
-
-    @property
-    def planned(self) -> int:
-        """Return the number of results of the finished run."""
-        return sum(int(number) for number in self.run_json.get("planned", {}).values())
 
 
 @dataclass(frozen=True)
@@ -525,7 +501,7 @@ class MergedRun:
     @property
     def unfinished(self) -> list[RunPart]:
         """Return the parts that were interrupted or killed, or still run."""
-        return [part for part in self.parts if not part.begun.finished]
+        return [part for part in self.parts if not part.finished]
 
     @property
     def versions(self) -> dict[str, str]:
@@ -578,7 +554,7 @@ def _part(folder: Path) -> RunPart:
     if not isinstance(run_record.get("backends"), dict) or not isinstance(run_record.get("terms"), dict):
         raise OpconformError(f"{folder / RUN}: names no backends and no terms: it was written by an older version")
     shard = run_record.get("shard")
-    return RunPart(RunRecord(folder, run_record), None if shard is None else shard_of(str(shard)))
+    return RunPart(folder, run_record, None if shard is None else shard_of(str(shard)))
 
 
 def _refuse_twice(folders: Sequence[Path]) -> None:
@@ -684,7 +660,7 @@ def runs_of(folders: Sequence[Path], *, partial: bool) -> list[MergedRun]:
 
 def started(merged: MergedRun) -> str:
     """Return when a run began, in UTC. Raises OpconformError if `run.json` lacks it."""
-    return min(part.begun.started.astimezone(dt.UTC) for part in merged.parts).isoformat(timespec="seconds")
+    return min(part.started.astimezone(dt.UTC) for part in merged.parts).isoformat(timespec="seconds")
 
 
 def folders_in(path: Path) -> list[Path]:

@@ -16,15 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..cases.batch import Batch, Bounds, Check, Option
-from ..cases.elements import (
-    Array,
-    comparable,
-    content,
-    element_type,
-    from_json,
-    to_json,
-    type_of,
-)
+from ..cases.elements import Array, comparable, content, element_type, from_json, to_json, type_of
 from ..cases.errors import OpconformError
 from ..cases.program import NO_VERSION, UNRANKED, Attribute, Body, Input, Structure, element_names
 from .show import ir_opset, node_text

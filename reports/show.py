@@ -5,33 +5,16 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from ..cases.batch import (
-    EXCEPTIONAL,
-    Batch,
-    Bounds,
-    Flag,
-    Option,
-)
+from ..cases.batch import EXCEPTIONAL, Batch, Bounds, Flag, Option
 from ..cases.elements import Array, element_types, to_json, type_of
-from ..cases.program import (
-    UNRANKED,
-    Attribute,
-    Body,
-    Dims,
-    Input,
-    Node,
-    Output,
-    Program,
-    SparseTensor,
-    Tensor,
-)
+from ..cases.program import UNRANKED, Attribute, Body, Dims, Input, Node, Output, Program, SparseTensor, Tensor
 from ..generators.certificate import Certificate, Derivation, Number, Step, certificate
 from ..generators.source import GeneratedCases
 from ..runners.backends.onednn_library import TYPES
@@ -53,7 +36,10 @@ def node_text(program: Program) -> str:
 
 def operation_lines(case: Batch) -> list[str]:
     """Return the operation as the standard's documents write it, formatted for `opconform show`."""
-    return list(_WRITERS.get(case.program.operator.standard, _onnx_lines)(case))
+    write = {"openvino": _layer, "onednn": _op}.get(case.program.operator.standard)
+    if write is None:
+        return list(_onnx_lines(case))
+    return [f"{'' if number else 'operation':<{_MARGIN}}{line}" for number, line in enumerate(write(case))]
 
 
 def ir_opset(program: Program) -> str:
@@ -100,11 +86,6 @@ def _elements(array: Array) -> str:
     return f"[{shown}{', …' if array.size > _LONGEST_SHOWN else ''}]"
 
 
-def _hanging(label: str, lines: Iterable[str]) -> Iterator[str]:
-    for number, line in enumerate(lines):
-        yield f"{'' if number else label:<{_MARGIN}}{line}"
-
-
 def _output_dims(case: Batch, number: int) -> Dims | None:
     """Return an output's shape if inputs of known shapes fix it, otherwise its rank in unknown dimensions if known."""
     program, options = case.program, case.expectation.options
@@ -130,10 +111,6 @@ def _onnx_lines(case: Batch) -> Iterator[str]:
 
 
 # OpenVINO
-
-
-def _openvino_lines(case: Batch) -> Iterator[str]:
-    yield from _hanging("operation", _layer(case))
 
 
 def _layer(case: Batch) -> Iterator[str]:
@@ -197,43 +174,25 @@ def _ir_output(output: Output, dims: Dims | None) -> tuple[Dims, str]:
 # oneDNN
 
 
-def _onednn_lines(case: Batch) -> Iterator[str]:
-    yield from _hanging("operation", _op(case))
-
-
 def _op(case: Batch) -> Iterator[str]:
     program = case.program
     yield program.operator.name
-    attributes = [f"{a.name}: {_onednn_kind(a)} = {_value(a)}" for a in program.attributes]
-    inputs = [
-        f"{number}  {i.name}: {_logical_tensor(i.type, i.dims)}"
-        for number, i in enumerate(program.inputs)
-        if i is not None
-    ]
-    outputs = [
-        f"{number}  {o.name}: {_logical_tensor(o.type, _output_dims(case, number))}"
-        for number, o in enumerate(program.answers)
-    ]
-    for heading, lines in (("attributes", attributes), ("inputs", inputs), ("outputs", outputs)):
+    kinds = [re.sub("s$", "[]", str(a.kind)) for a in program.attributes]
+    attributes = [f"{a.name}: {kind} = {_value(a)}" for a, kind in zip(program.attributes, kinds, strict=True)]
+    inputs = [(n, i.name, i.type, i.dims) for n, i in enumerate(program.inputs) if i is not None]
+    outputs = [(n, o.name, o.type, _output_dims(case, n)) for n, o in enumerate(program.answers)]
+    for heading, lines in (
+        ("attributes", attributes),
+        ("inputs", [_logical_tensor(*one) for one in inputs]),
+        ("outputs", [_logical_tensor(*one) for one in outputs]),
+    ):
         yield f"  {heading}{'' if lines else ': none'}"
         yield from (f"    {line}" for line in lines)
 
 
-def _onednn_kind(attribute: Attribute) -> str:
-    kind = str(attribute.kind)
-    return f"{kind[:-1]}[]" if kind.endswith("s") else kind
-
-
-def _logical_tensor(type_: str, dims: Dims | None) -> str:
+def _logical_tensor(number: int, name: str, type_: str, dims: Dims | None) -> str:
     shape = "unknown dimensions" if dims is None else f"[{', '.join(map(str, dims))}]"
-    return f"{TYPES.get(type_, type_)} {shape}"
-
-
-_WRITERS: dict[str, Callable[[Batch], Iterator[str]]] = {
-    "onnx": _onnx_lines,
-    "openvino": _openvino_lines,
-    "onednn": _onednn_lines,
-}
+    return f"{number}  {name}: {TYPES.get(type_, type_)} {shape}"
 
 
 _SHOWN = 12  # elements
@@ -324,7 +283,7 @@ def _labels(option: Option) -> str:
     return f"{labels}{kind}{declared}"
 
 
-def _bounds_lines(bounds: Bounds, name: str = "") -> Iterator[str]:
+def _bounds_lines(bounds: Bounds, name: str) -> Iterator[str]:
     yield f"    {f'{name}: ' if name else ''}{bounds.type} {'x'.join(map(str, bounds.shape)) or 'scalar'}"
     for index in itertools.islice(np.ndindex(bounds.shape), _SHOWN):
         yield f"    [{', '.join(map(str, index))}] {_element(bounds, (0, *index))}"

@@ -200,7 +200,7 @@ def count(wholes: Sequence[MergedRun], seen: Seen | None = None) -> CountedRuns:
     for merged in wholes:
         part = merged.parts[0]
         own = Terms(terms.demands, terms.suspensions, part.terms.waivers, terms.declaration)
-        tables.waivers = own.waivers.for_run(part.begun.started.date(), terms.demands)
+        tables.waivers = own.waivers.for_run(part.started.date(), terms.demands)
         left_out += _left_out(merged, _count(merged, tables, seen))
         waivers.append(tables.waivers)
         problems += tables.waivers.problems(partial=merged.partial)
@@ -231,7 +231,7 @@ def _of_part(part: RunPart, seen: Seen | None) -> Callable[[StoredResult], None]
 
 def _lost(merged: MergedRun, tables: Tables) -> list[str]:
     """Return a line on cases that have no result although every shard is finished: our side has lost them."""
-    planned = sum(part.planned for part in merged.parts)
+    planned = sum(int(number) for part in merged.parts for number in part.run_json.get("planned", {}).values())
     missing = planned - sum(tables.tally.figures(name).cases for name in merged.versions)
     if merged.unfinished or not missing:
         return []
@@ -239,17 +239,15 @@ def _lost(merged: MergedRun, tables: Tables) -> list[str]:
 
 
 def _deaths(wholes: Sequence[MergedRun]) -> list[str]:
-    begun = [part.begun for merged in wholes for part in merged.parts]
-    return deaths_told(
-        [death for record in begun for death in record.deaths], sum(record.more_deaths for record in begun)
-    )
+    parts = [part for merged in wholes for part in merged.parts]
+    return deaths_told([death for part in parts for death in part.deaths], sum(part.more_deaths for part in parts))
 
 
 def _left_out(merged: MergedRun, counts: Sequence[int]) -> Iterator[str]:
     """Yield the unfinished parts, each with its progress, and the missing shards."""
     for part, count in zip(merged.parts, counts, strict=True):
-        if not part.begun.finished:
-            planned = part.begun.planned
+        if not part.finished:
+            planned = part.planned
             of = f" of {planned:,} results" if planned else " results, and planning had not ended"
             status = part.run_json["status"]
             yield f"unfinished: {part.folder} ({_STATES.get(status, status)}): {count:,}{of}"

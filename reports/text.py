@@ -135,6 +135,20 @@ def write_text(target: Path, text: str) -> None:
         raise OpconformError(f"{target}: cannot be written: {error.strerror}") from None
 
 
+def check_parents(*targets: Path | None) -> None:
+    """Raise OpconformError if a file is to be written to a folder that does not exist."""
+    for target in targets:
+        if target is not None and not target.absolute().parent.is_dir():
+            raise OpconformError(f"{target}: {target.parent} is not a folder; create it first")
+
+
+def write_pages(*pages: tuple[Path | None, Callable[[], str]]) -> None:
+    """Write each page that has a target. Raises OpconformError."""
+    for target, page in pages:
+        if target is not None:
+            write_text(target, page())
+
+
 def first_line(detail: str | None) -> str:
     """Return the beginning of a result's detail, short enough for a table."""
     line = (detail or "").partition("\n")[0]

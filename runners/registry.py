@@ -77,12 +77,12 @@ class KnownBackend:
 @dataclass(frozen=True, slots=True)
 class _BuiltIn:
     target: str
-    standards: tuple[str, ...]
     summary: str
     library: str
     requirement: str | None = None  # the name for pip, if it differs from the library's
     preload: tuple[str, ...] = ()  # only for libraries that are known to work when forked after import
     kind: BackendKind = "run"
+    standards: tuple[str, ...] = ("onnx",)
 
     @property
     def install(self) -> str:
@@ -97,113 +97,83 @@ _BACKENDS = f"{__package__}.backends"
 _BUILT_INS: Mapping[str, _BuiltIn] = {
     "onnxruntime": _BuiltIn(
         "onnxruntime:OnnxRuntime",
-        ("onnx",),
         "onnxruntime on the CPU, one thread",
         "onnxruntime",
         preload=(f"{_BACKENDS}.onnxruntime", "onnxruntime"),
     ),
     "onnxruntime-noopt": _BuiltIn(
         "onnxruntime:OnnxRuntimeNoOpt",
-        ("onnx",),
         "onnxruntime on the CPU, without graph optimisations",
         "onnxruntime",
         preload=(f"{_BACKENDS}.onnxruntime", "onnxruntime"),
     ),
     "onnxruntime-cuda": _BuiltIn(
-        "cuda:OnnxRuntimeCuda", ("onnx",), "onnxruntime on a CUDA device, in float32", "onnxruntime", "onnxruntime-gpu"
+        "cuda:OnnxRuntimeCuda", "onnxruntime on a CUDA device, in float32", "onnxruntime", "onnxruntime-gpu"
     ),
     "onnxruntime-cuda-tf32": _BuiltIn(
-        "cuda:OnnxRuntimeCudaTf32",
-        ("onnx",),
-        "onnxruntime on a CUDA device, float32 in TF32",
-        "onnxruntime",
-        "onnxruntime-gpu",
+        "cuda:OnnxRuntimeCudaTf32", "onnxruntime on a CUDA device, float32 in TF32", "onnxruntime", "onnxruntime-gpu"
     ),
     "onnx-reference": _BuiltIn(
         "onnx_reference:OnnxReference",
-        ("onnx",),
         "the reference evaluator of the onnx package",
         "onnx",
         preload=(f"{_BACKENDS}.onnx_reference", "onnx.reference.ops._op_list"),
     ),
-    "onnx-infer": _BuiltIn(
-        "onnx_tools:OnnxInfer", ("onnx",), "the shape inference of the onnx package", "onnx", kind="infer"
-    ),
+    "onnx-infer": _BuiltIn("onnx_tools:OnnxInfer", "the shape inference of the onnx package", "onnx", kind="infer"),
     "onnx-infer-strict": _BuiltIn(
         "onnx_tools:OnnxInferStrict",
-        ("onnx",),
         "the same with strict_mode and check_type, which refuses what it cannot infer",
         "onnx",
         kind="infer",
     ),
-    "onnx-infer-data": _BuiltIn(
-        "onnx_tools:OnnxInferData", ("onnx",), "the same with data propagation", "onnx", kind="infer"
-    ),
-    "onnx-check": _BuiltIn("onnx_tools:OnnxCheck", ("onnx",), "the checker of the onnx package", "onnx", kind="check"),
+    "onnx-infer-data": _BuiltIn("onnx_tools:OnnxInferData", "the same with data propagation", "onnx", kind="infer"),
+    "onnx-check": _BuiltIn("onnx_tools:OnnxCheck", "the checker of the onnx package", "onnx", kind="check"),
     "onnx-check-full": _BuiltIn(
-        "onnx_tools:OnnxCheckFull", ("onnx",), "the same with full_check, which infers shapes", "onnx", kind="check"
+        "onnx_tools:OnnxCheckFull", "the same with full_check, which infers shapes", "onnx", kind="check"
     ),
-    "onnx-convert": _BuiltIn(
-        "onnx_tools:OnnxConvert",
-        ("onnx",),
-        "onnx's version converter, to opset 26",
-        "onnx",
-        kind="convert",
-    ),
+    "onnx-convert": _BuiltIn("onnx_tools:OnnxConvert", "onnx's version converter, to opset 26", "onnx", kind="convert"),
     "onnx-convert-down": _BuiltIn(
-        "onnx_tools:OnnxConvertDown",
-        ("onnx",),
-        "the same, to the opset before the operator's version",
-        "onnx",
-        kind="convert",
+        "onnx_tools:OnnxConvertDown", "the same, to the opset before the operator's version", "onnx", kind="convert"
     ),
     "onnxscript-convert": _BuiltIn(
-        "onnx_tools:OnnxScriptConvert",
-        ("onnx",),
-        "onnxscript's version converter, to opset 25",
-        "onnxscript",
-        kind="convert",
+        "onnx_tools:OnnxScriptConvert", "onnxscript's version converter, to opset 25", "onnxscript", kind="convert"
     ),
     "onnxruntime-infer": _BuiltIn(
         "onnx_tools:OnnxRuntimeInfer",
-        ("onnx",),
         "the types and shapes that onnxruntime infers when it loads a model",
         "onnxruntime",
         kind="infer",
     ),
     "onednn": _BuiltIn(
-        "onednn:OneDnnGraph", ("onednn",), "oneDNN Graph on the CPU, one thread", _LIBDNNL, "onednn-cpu-gomp"
+        "onednn:OneDnnGraph", "oneDNN Graph on the CPU, one thread", _LIBDNNL, "onednn-cpu-gomp", standards=("onednn",)
     ),
-    "openvino": _BuiltIn("openvino:OpenVino", ("openvino",), "OpenVINO's CPU plugin in float32", "openvino"),
+    "openvino": _BuiltIn("openvino:OpenVino", "OpenVINO's CPU plugin in float32", "openvino", standards=("openvino",)),
     "openvino-evaluate": _BuiltIn(
-        "openvino:OpenVinoEvaluate", ("openvino",), "OpenVINO's own kernels, without a plugin", "openvino"
+        "openvino:OpenVinoEvaluate", "OpenVINO's own kernels, without a plugin", "openvino", standards=("openvino",)
     ),
     "openvino-infer": _BuiltIn(
         "openvino_inference:OpenVinoInfer",
-        ("openvino",),
         "the types and shapes that OpenVINO's operations infer",
         "openvino",
         kind="infer",
+        standards=("openvino",),
     ),
     "openvino-onnx-infer": _BuiltIn(
         "openvino_inference:OpenVinoOnnxInfer",
-        ("onnx",),
         "the types and shapes after OpenVINO's ONNX front end",
         "openvino",
         kind="infer",
     ),
-    "openvino-onnx": _BuiltIn(
-        "openvino:OpenVinoOnnx", ("onnx",), "OpenVINO's ONNX front end and CPU plugin", "openvino"
-    ),
-    "tract": _BuiltIn("tract:Tract", ("onnx",), "tract on the CPU", "tract"),
-    "nxrt": _BuiltIn("nxrt:Nxrt", ("onnx",), "nxrt's CPU provider", "nxrt"),
-    "opencv": _BuiltIn("opencv:OpenCv", ("onnx",), "OpenCV's DNN module, one thread", "cv2", "opencv-python-headless"),
+    "openvino-onnx": _BuiltIn("openvino:OpenVinoOnnx", "OpenVINO's ONNX front end and CPU plugin", "openvino"),
+    "tract": _BuiltIn("tract:Tract", "tract on the CPU", "tract"),
+    "nxrt": _BuiltIn("nxrt:Nxrt", "nxrt's CPU provider", "nxrt"),
+    "opencv": _BuiltIn("opencv:OpenCv", "OpenCV's DNN module, one thread", "cv2", "opencv-python-headless"),
     "emx-onnx-cgen": _BuiltIn(
-        "emx:Emx", ("onnx",), "C that emx-onnx-cgen generates, compiled and run", "emx_onnx_cgen", "emx-onnx-cgen"
+        "emx:Emx", "C that emx-onnx-cgen generates, compiled and run", "emx_onnx_cgen", "emx-onnx-cgen"
     ),
-    "tinygrad": _BuiltIn("tinygrad:Tinygrad", ("onnx",), "tinygrad's ONNX front end", "tinygrad"),
-    "tvm": _BuiltIn("tvm:Tvm", ("onnx",), "TVM's Relax, compiled by LLVM", "tvm", "apache-tvm"),
-    "mnn": _BuiltIn("mnn:Mnn", ("onnx",), "MNN on the CPU, one thread", "MNN"),
+    "tinygrad": _BuiltIn("tinygrad:Tinygrad", "tinygrad's ONNX front end", "tinygrad"),
+    "tvm": _BuiltIn("tvm:Tvm", "TVM's Relax, compiled by LLVM", "tvm", "apache-tvm"),
+    "mnn": _BuiltIn("mnn:Mnn", "MNN on the CPU, one thread", "MNN"),
 }
 
 

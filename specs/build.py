@@ -30,30 +30,11 @@ from .model import (
     Word,
     expand,
 )
-from .parameters import (
-    Misfit,
-    Names,
-    Span,
-    drawn,
-    levels_by_version,
-    literal_of,
-    parameters,
-    settled,
-    text_of,
-    typed,
-)
+from .parameters import Misfit, Names, Span, drawn, levels_by_version, literal_of, parameters, settled, text_of, typed
 from .reading import Document, Problems
 from .resolve import signatures
 from .schema import OperandText, Spanned, SpecText, parsed
-from .settings import (
-    Context,
-    aliases,
-    check_edges,
-    check_reach,
-    conditions,
-    named_level,
-    resolve_edge,
-)
+from .settings import Context, aliases, check_edges, check_reach, conditions, named_level, resolve_edge
 
 _T = TypeVar("_T")
 _Levels: TypeAlias = Mapping[str, Mapping[str, Value]]

@@ -8,23 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from . import expressions
-from .model import (
-    GROUPS,
-    Recipe,
-    Version,
-    Vocabulary,
-    Word,
-    expand,
-)
+from .model import GROUPS, Recipe, Version, Vocabulary, Word, expand
 from .native_bodies import SET, version_in
-from .parameters import (
-    Level,
-    Names,
-    Parameter,
-    Span,
-    literal_of,
-    text_of,
-)
+from .parameters import Level, Names, Parameter, Span, literal_of, text_of
 from .reading import Keys, Problems
 from .schema import ID, ClauseText, OperandText, ParameterText, SpecText
 from .settings import (

@@ -20,12 +20,7 @@ from typing import TYPE_CHECKING
 
 from ..cases.errors import OpconformError, did_you_mean
 from ..cases.program import NO_VERSION
-from .model import (
-    STANDARDS,
-    Spec,
-    Version,
-    Vocabulary,
-)
+from .model import STANDARDS, Spec, Version, Vocabulary
 from .reading import Document, SpecError, SpecErrors, read_file
 
 if TYPE_CHECKING:

@@ -9,18 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from ..cases.errors import OpconformError
 from .expressions import is_expression, recipe
-from .model import (
-    COMMON_PARAMETERS,
-    Recipe,
-    Signature,
-    TensorValue,
-    Value,
-    Version,
-    Word,
-    expand,
-    is_type_word,
-    unwrap,
-)
+from .model import COMMON_PARAMETERS, Recipe, Signature, TensorValue, Value, Version, Word, expand, is_type_word, unwrap
 from .reading import Key, Keys, Problems
 from .resolve import ATTRIBUTE_KINDS, scalar_kind
 from .schema import OperandText, ParameterText, Spanned

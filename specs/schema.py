@@ -28,13 +28,7 @@ from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
 
 from ..cases.elements import Flushed, Format, WholeFormat, element_types
 from ..cases.errors import OpconformError, did_you_mean
-from .model import (
-    STANDARDS,
-    ShapeWord,
-    Status,
-    Version,
-    expand,
-)
+from .model import STANDARDS, ShapeWord, Status, Version, expand
 from .reading import Document, Key, SpecError, SpecErrors
 
 _Model = TypeVar("_Model", bound=BaseModel)

@@ -11,18 +11,7 @@ from typing import Any
 from ..cases.errors import OpconformError
 from . import expressions
 from .expressions import is_expression, recipe
-from .model import (
-    DELIVERIES,
-    DIMS,
-    Edge,
-    Recipe,
-    Signature,
-    Value,
-    Version,
-    Vocabulary,
-    Word,
-    expand,
-)
+from .model import DELIVERIES, DIMS, Edge, Recipe, Signature, Value, Version, Vocabulary, Word, expand
 from .parameters import (
     SETTING_WORDS,
     TENSOR_KINDS,

@@ -7,18 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opconform.cases.errors import CaseIdError
-from opconform.cases.ids import (
-    CaseId,
-    decode_text,
-    encode_text,
-    parse_id,
-)
-from opconform.cases.program import (
-    Structure,
-    optional,
-    sequence,
-    tensor,
-)
+from opconform.cases.ids import CaseId, decode_text, encode_text, parse_id
+from opconform.cases.program import Structure, optional, sequence, tensor
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 

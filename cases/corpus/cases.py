@@ -13,15 +13,7 @@ from ..elements import Array
 from ..errors import CaseIdError, did_you_mean
 from .descriptor import SCHEMA, case_from, read_values
 from .files import CorpusError, Files, open_files, read_json
-from .manifest import (
-    MANIFEST,
-    CaseEntry,
-    Manifest,
-    Sums,
-    checked_read,
-    read_manifest,
-    read_sums,
-)
+from .manifest import MANIFEST, CaseEntry, Manifest, Sums, checked_read, read_manifest, read_sums
 from .tensors import read_npz, read_tensors_file
 
 DESCRIPTOR = "case.json"
@@ -64,7 +56,7 @@ class CorpusCases:
     def case(self, text: str, /) -> Batch:
         """Return one case by its id. Raises CaseIdError if there is no such case, CorpusError if it is damaged."""
         entry = self._entry(text)
-        content = {path: self.read(path) for path in self._files_of(entry)}
+        content = {path: self.read(path) for path in self._by_folder.get(entry.folder, [])}
         file = f"{self.files.name}: {entry.folder}/{DESCRIPTOR}"
         descriptor = self._descriptor(text, entry)
         return case_from(
@@ -118,9 +110,6 @@ class CorpusCases:
         if descriptor.get("id") != text:
             raise CorpusError(f"{self.files.name}: {path}: id {descriptor.get('id')!r}; {MANIFEST} has {text!r}")
         return descriptor
-
-    def _files_of(self, entry: CaseEntry) -> list[str]:
-        return self._by_folder.get(entry.folder, [])
 
     @functools.cached_property
     def _by_folder(self) -> dict[str, list[str]]:

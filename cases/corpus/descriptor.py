@@ -11,23 +11,8 @@ from typing import Any, get_args
 
 import numpy as np
 
-from ..batch import (
-    Batch,
-    Bounds,
-    Check,
-    CheckName,
-    Expectation,
-    Option,
-    Residue,
-    Spread,
-)
-from ..elements import (
-    Array,
-    content,
-    element_type,
-    from_content,
-    type_of,
-)
+from ..batch import Batch, Bounds, Check, CheckName, Expectation, Option, Residue, Spread
+from ..elements import Array, content, element_type, from_content, type_of
 from ..program import (
     Attribute,
     AttributeKind,

@@ -12,15 +12,7 @@ from urllib.parse import quote
 
 from ..batch import Batch, Option
 from ..errors import OpconformError
-from ..program import (
-    Attribute,
-    Body,
-    Input,
-    Program,
-    SparseTensor,
-    Structure,
-    Tensor,
-)
+from ..program import Attribute, Body, Input, Program, SparseTensor, Structure, Tensor
 from .descriptor import SCHEMA, attribute_value
 from .files import LARGEST_JSON, CorpusError, Files, check_path, lined_json, read_json
 

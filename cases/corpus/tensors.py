@@ -25,12 +25,7 @@ from ..elements import (
     tensor_proto,
     type_of,
 )
-from ..program import (
-    Structure,
-    TypeExpression,
-    held_by,
-    parse_type,
-)
+from ..program import Structure, TypeExpression, held_by, parse_type
 from .files import ArchiveFiles, ArchiveSink, CorpusError
 
 if TYPE_CHECKING:

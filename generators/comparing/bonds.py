@@ -103,8 +103,8 @@ def _implied(first: tuple[Spec, VersionSpec], second: tuple[Spec, VersionSpec]) 
     named = our_spec.name.lower() == their_spec.name.lower()
     if a is not None and b is not None and a.operator == b.operator and (named or not (a.by or b.by)):
         binding, why = _composed(ours, theirs, a, b), f"both are bound to {a.operator}"
-    elif a is None and b is None and _reference(our_spec) == _reference(their_spec):
-        binding, why = _by_name(ours, theirs), f"one formula, {'.'.join(_reference(our_spec))}"
+    elif a is None and b is None and reference(our_spec) == reference(their_spec):
+        binding, why = _by_name(ours, theirs), f"one formula, {'.'.join(reference(our_spec))}"
     elif named:
         binding, why = _by_name(ours, theirs), "one name, but formulas of their own"
     else:
@@ -112,7 +112,8 @@ def _implied(first: tuple[Spec, VersionSpec], second: tuple[Spec, VersionSpec]) 
     return Bond(ours, theirs, our_spec, their_spec, binding, why, stated=False)
 
 
-def _reference(spec: Spec) -> tuple[str, str]:
+def reference(spec: Spec) -> tuple[str, str]:
+    """Return where the formula of an operator is."""
     return spec.family, spec.function
 
 

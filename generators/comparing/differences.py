@@ -11,35 +11,14 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...cases.batch import (
-    Bounds,
-    Flag,
-    Labels,
-    Option,
-)
+from ...cases.batch import Bounds, Flag, Labels, Option
 from ...cases.elements import content, element_type
 from ...cases.errors import CaseIdError, OpconformError
 from ...cases.ids import Part, part_size
 from ...cases.program import element_names
-from ...specs.model import (
-    Clause,
-    Silence,
-    Value,
-    VersionSpec,
-    Word,
-)
+from ...specs.model import Clause, Silence, Value, VersionSpec, Word
 from ..fills import FIRST, suits
-from .situations import (
-    FILL,
-    LARGEST,
-    PLAIN,
-    SHAPES,
-    TYPE,
-    Inexpressible,
-    Side,
-    Situation,
-    check_comparable,
-)
+from .situations import FILL, LARGEST, PLAIN, SHAPES, TYPE, Inexpressible, Side, Situation, check_comparable
 
 Cause: TypeAlias = tuple[tuple[str, str], ...]
 """The roles, and classes of their values, that cause a difference: (("axes", "empty"),)."""

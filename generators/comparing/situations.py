@@ -10,19 +10,8 @@ from typing import Any
 
 from ...cases.elements import element_type
 from ...cases.errors import CaseIdError, OpconformError
-from ...cases.ids import (
-    CaseId,
-    Part,
-    parse_id,
-    part_size,
-)
-from ...specs.model import (
-    Spec,
-    TensorValue,
-    Value,
-    VersionSpec,
-    Word,
-)
+from ...cases.ids import CaseId, Part, parse_id, part_size
+from ...specs.model import Spec, TensorValue, Value, VersionSpec, Word
 from ..edges import edges
 from ..fills import FIRST, UNDRAWN
 from ..parameters import attribute_name, free_letters, setting_name

@@ -149,8 +149,8 @@ def shape_texts(invocation: Invocation) -> tuple[str, ...]:
 Change: TypeAlias = Callable[[str, Dims, Seen], tuple[str, Dims] | None]
 
 
-def _tensors(name: str, text: str, change: Change, *, is_variant: bool = False) -> Tool:
-    """Return the tool that changes the text of every tensor whose rank it knows; None leaves one as it is."""
+def _of_tensors(change: Change) -> Callable[[Seen], Sequence[str]]:
+    """Return the inference that changes the text of every tensor whose rank it knows; None leaves one as it is."""
 
     def infers(seen: Seen) -> Sequence[str]:
         answers = []
@@ -160,7 +160,7 @@ def _tensors(name: str, text: str, change: Change, *, is_variant: bool = False) 
             answers.append(right if made is None else inferred(*made))
         return answers
 
-    return Tool(name, "infer", text, infers, is_variant=is_variant)
+    return infers
 
 
 def _dims(change: Callable[[Dims, Seen], Dims]) -> Change:
@@ -243,20 +243,15 @@ def wrong_inferencers() -> Iterator[Tool]:
         ("always-float32", "gives the type float32", lambda _, d, __: ("float32", d)),
     )  # fmt: skip
     for name, text, change in every:
-        yield _tensors(name, text, change)
-    yield Tool(
-        "name-of-another", "infer", "takes a symbolic dimension for another one of the inputs", _by_wanted(_of_another)
+        yield Tool(name, "infer", text, _of_tensors(change))
+    others: tuple[tuple[str, str, Callable[[Seen], Sequence[str]]], ...] = (
+        ("name-of-another", "takes a symbolic dimension for another one of the inputs", _by_wanted(_of_another)),
+        ("computed-as-name", "takes a computed dimension for one of the inputs", _by_wanted(_computed_named)),
+        ("free-plus-one", "tells a size that data decide, and it is 1 too large", _by_wanted(_free_plus_one)),
+        ("first-output-for-all", "gives every output what the first has", lambda s: s.right[:1] * len(s.right)),
+        ("last-output-lost", "says nothing of the last output", lambda s: s.right[:-1]),
     )
-    yield Tool(
-        "computed-as-name", "infer", "takes a computed dimension for one of the inputs", _by_wanted(_computed_named)
-    )
-    yield Tool(
-        "free-plus-one", "infer", "tells a size that data decide, and it is 1 too large", _by_wanted(_free_plus_one)
-    )
-    yield Tool(
-        "first-output-for-all", "infer", "gives every output what the first has", lambda s: s.right[:1] * len(s.right)
-    )
-    yield Tool("last-output-lost", "infer", "says nothing of the last output", lambda s: s.right[:-1])
+    yield from (Tool(name, "infer", text, infers) for name, text, infers in others)
     for name, text, refusing in _REFUSALS:
         yield Tool(name, "infer", text, functools.partial(_unless, refusing))
 
@@ -267,43 +262,39 @@ def _unless(refusing: Callable[[Seen], bool], seen: Seen) -> Sequence[str]:
     return seen.right
 
 
-def _has(word: str, seen: Seen) -> bool:
-    return any(word in (parsed(text)[1] or ()) for text in seen.inputs)
-
-
 _REFUSALS: tuple[tuple[str, str, Callable[[Seen], bool]], ...] = (
     ("everything-refused", "refuses every program", lambda _: True),
     ("symbolic-refused", "refuses symbolic dimensions", lambda seen: bool(seen.names)),
-    ("empty-refused", "refuses an extent of 0", functools.partial(_has, "0")),
+    (
+        "empty-refused",
+        "refuses an extent of 0",
+        lambda seen: any("0" in (parsed(text)[1] or ()) for text in seen.inputs),
+    ),
     ("scalar-refused", "refuses an input of rank 0", lambda seen: any(parsed(text)[1] == () for text in seen.inputs)),
 )
 
 
 def right_inferencers() -> Iterator[Tool]:
     """Yield inferencers that say less than the program, or choose among what is right."""
-    yield Tool("exact", "infer", "says what the program determines", lambda s: s.right, is_variant=True)
-    yield Tool(
-        "last-names",
-        "infer",
-        "has the last of several right names",
-        lambda s: [_chosen(t, -1) for t in s.wanted],
-        is_variant=True,
+    every: tuple[tuple[str, str, Callable[[Seen], Sequence[str]]], ...] = (
+        ("exact", "says what the program determines", lambda s: s.right),
+        ("last-names", "has the last of several right names", lambda s: [_chosen(t, -1) for t in s.wanted]),
+        ("free-told", "tells the sizes that data decide", _by_wanted(_free_told)),
+        ("dims-unknown", "knows no dimension", _of_tensors(_dims(lambda d, _: (UNKNOWN,) * len(d)))),
+        (
+            "dims-named",
+            "invents a name for each dimension",
+            _of_tensors(_dims(lambda d, _: tuple(f"made_{n}" for n in range(len(d))))),
+        ),
+        (
+            "dims-ranged",
+            "knows that dimensions are not negative",
+            _of_tensors(_dims(lambda d, _: ("0..",) * len(d))),
+        ),
+        ("ranks-unknown", "knows no rank", lambda s: [parsed(text)[0] for text in s.right]),
+        ("types-unknown", "knows nothing", lambda s: [UNKNOWN] * len(s.right)),
     )
-    yield Tool("free-told", "infer", "tells the sizes that data decide", _by_wanted(_free_told), is_variant=True)
-    yield _tensors("dims-unknown", "knows no dimension", lambda t, d, _: (t, (UNKNOWN,) * len(d)), is_variant=True)
-    yield _tensors(
-        "dims-named",
-        "invents a name for each dimension",
-        lambda t, d, _: (t, tuple(f"made_{n}" for n in range(len(d)))),
-        is_variant=True,
-    )
-    yield _tensors(
-        "dims-ranged", "knows that dimensions are not negative", lambda t, d, _: (t, ("0..",) * len(d)), is_variant=True
-    )
-    yield Tool(
-        "ranks-unknown", "infer", "knows no rank", lambda s: [parsed(text)[0] for text in s.right], is_variant=True
-    )
-    yield Tool("types-unknown", "infer", "knows nothing", lambda s: [UNKNOWN] * len(s.right), is_variant=True)
+    yield from (Tool(name, "infer", text, infers, is_variant=True) for name, text, infers in every)
 
 
 def misreadings_of_shapes(spec: Spec, version: VersionSpec) -> Iterator[tuple[Implementation, Tool, Tool]]:
@@ -444,12 +435,12 @@ def wrong_converters(spec: Spec, version: VersionSpec) -> Iterator[Tool]:
         yield _conversion(
             f"relabelled-{target}",
             f"keeps the node and says that it is {target}",
-            functools.partial(_relabelled, other),
+            functools.partial(replace, version=other),
         )
         yield _conversion(
             f"moved-{target}",
             f"makes it {target}, and moves values between attributes and inputs; defaults are those of {target}",
-            functools.partial(_moved, other),
+            functools.partial(as_version, version=other),
         )
         for attribute in version.signature.attributes:
             yield _conversion(
@@ -457,14 +448,6 @@ def wrong_converters(spec: Spec, version: VersionSpec) -> Iterator[Tool]:
                 f"makes it {target} and drops {attribute.name}",
                 functools.partial(_without, attribute.name, other),
             )
-
-
-def _relabelled(version: VersionSpec, i: Invocation) -> Invocation:
-    return replace(i, version=version)
-
-
-def _moved(version: VersionSpec, i: Invocation) -> Invocation:
-    return as_version(i, version)
 
 
 def _without(name: str, version: VersionSpec, i: Invocation) -> Invocation:

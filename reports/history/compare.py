@@ -19,13 +19,7 @@ from rich.text import Text
 from ...cases.errors import OpconformError
 from ...cases.ids import split_version
 from ..progress import tracked
-from ..runs import (
-    MergedRun,
-    folders_in,
-    read_results,
-    runs_of,
-    started,
-)
+from ..runs import MergedRun, folders_in, read_results, runs_of, started
 from ..runs import compared as asked_apart
 from ..tally import NON_CONFORMANT, Figures
 from ..text import (
@@ -178,7 +172,7 @@ def _sorted(wholes: Sequence[MergedRun], backends: frozenset[str]) -> Iterator[C
     for merged in wholes:
         terms = merged.parts[0].terms
         for part in merged.parts:
-            with tracked(read_results(part.folder), "reading results", part.begun.planned) as results:
+            with tracked(read_results(part.folder), "reading results", part.planned) as results:
                 for result in results:
                     if result.backend in backends:
                         record = record_of(result, terms)

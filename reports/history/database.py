@@ -16,14 +16,7 @@ from ...cases.errors import OpconformError
 from ...cases.results import Outcome
 from .. import tally
 from ..progress import tracked
-from ..runs import (
-    RESULTS,
-    MergedRun,
-    RunPart,
-    read_results,
-    runs_of,
-    started,
-)
+from ..runs import RESULTS, MergedRun, RunPart, read_results, runs_of, started
 from ..text import counted, printable
 from .changes import State, record_of
 
@@ -330,7 +323,7 @@ def _arrived(wholes: Sequence[MergedRun], known: dict[State, int]) -> Iterator[_
     for index, merged in enumerate(wholes):
         for part in merged.parts:
             named, terms = part.run_json["backends"], merged.parts[0].terms
-            with tracked(read_results(part.folder), "reading results", part.begun.planned) as results:
+            with tracked(read_results(part.folder), "reading results", part.planned) as results:
                 for result in results:
                     if result.backend not in named:
                         problem = f"has results of {result.backend!r}, which run.json does not name"

@@ -20,15 +20,7 @@ from ...cases.ids import Glob
 from ..tally import Figures
 from ..text import NOTHING, WIDE, counted, percent, printable
 from .changes import CaseRecord, ChangeKind, Changes, State, change_of, figures_of, kind_of
-from .database import (
-    COUNTS,
-    DEFAULT,
-    OPEN,
-    History,
-    plan_words,
-    reading,
-    states,
-)
+from .database import COUNTS, DEFAULT, OPEN, History, plan_words, reading, states
 
 
 @dataclass(frozen=True)

@@ -111,6 +111,6 @@ def _run(merged: MergedRun) -> Mapping[str, Any]:
         "shards": len(parts) + len(merged.missing) if parts[0].shard else None,
         "machine": ", ".join(str(word) for word in where if word),
         "libraries": ", ".join([f"Python {machine.get('python')}", *libraries]),
-        "command": " ".join(merged.parts[0].begun.command),
+        "command": " ".join(merged.parts[0].command),
         "status": dict(Counter(str(part.run_json.get("status")) for part in parts)),
     }

@@ -137,7 +137,7 @@ def write_waivers(site: SiteWriter, gathered: Gathered) -> None:
 
 
 def _row(gathered: Gathered, merged: MergedRun, met: Met) -> WaiverRow:
-    day = merged.parts[0].begun.started.date()
+    day = merged.parts[0].started.date()
     covered = list(_covered(gathered, merged, met.waiver))
     level, state = _state(met, (met.waiver.expires - day).days)
     outcomes = ", ".join(f"{met.outcomes[o]:,} {o}" for o in Outcome if met.outcomes.get(o))

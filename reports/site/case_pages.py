@@ -16,16 +16,7 @@ from typing import Any, cast, get_args
 import numpy as np
 
 from ...cases.batch import Batch, Bounds, Expectation, Option, cases_of
-from ...cases.elements import (
-    Array,
-    Declaration,
-    comparable,
-    content,
-    element_type,
-    element_types,
-    to_json,
-    type_of,
-)
+from ...cases.elements import Array, Declaration, comparable, content, element_type, element_types, to_json, type_of
 from ...cases.errors import OpconformError
 from ...cases.program import Input, count
 from ...cases.results import Outcome, Result

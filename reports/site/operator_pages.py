@@ -19,12 +19,7 @@ from ...cases.results import Outcome
 from ...generators.comparing.differences import Difference, differences
 from ...generators.comparing.situations import Side
 from ...generators.parameters import kindest_opset
-from ...specs.model import (
-    AttributeSignature,
-    Clause,
-    Port,
-    Silence,
-)
+from ...specs.model import AttributeSignature, Clause, Port, Silence
 from ..difference import cause_text, default_text, rule_text, said_text, signature_rows, situation_text
 from ..show import element_text, node_text, output_names
 from ..tally import ChosenOptions, Figures

@@ -14,13 +14,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from ...cases.errors import OpconformError
 from ...cases.runner import NotInstalled
-from ...specs.audit import (
-    LibraryAttribute,
-    LibraryReading,
-    LibrarySchema,
-    Listing,
-    Question,
-)
+from ...specs.audit import LibraryAttribute, LibraryReading, LibrarySchema, Listing, Question
 from ...specs.model import Port, Signature, Spec, Version, VersionSpec
 from ..loading import make
 from ..pool import Begin, Found, Limits, Loss, Pool, Stray, Task, WorkerStartError

@@ -12,18 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...cases.elements import (
-    Array,
-    content,
-    element_type,
-    from_content,
-)
-from ...cases.program import (
-    Attribute,
-    Input,
-    Output,
-    Program,
-)
+from ...cases.elements import Array, content, element_type, from_content
+from ...cases.program import Attribute, Input, Output, Program
 from ...cases.runner import Executable, Reason, Unsupported
 from .onednn_library import (
     ATTRIBUTES,

@@ -8,20 +8,9 @@ from contextlib import ExitStack
 from functools import partial
 
 from ...cases.program import NO_VERSION, AttributeValue
-from ...specs.audit import (
-    LibraryAttribute,
-    LibrarySchema,
-    Listing,
-    Question,
-)
+from ...specs.audit import LibraryAttribute, LibrarySchema, Listing, Question
 from ...specs.model import Signature
-from .library_reading import (
-    Layout,
-    Operation,
-    TypeOrAny,
-    layout_of,
-    taken,
-)
+from .library_reading import Layout, Operation, TypeOrAny, layout_of, taken
 from .onednn import set_attribute, tensor_of_any_rank
 from .onednn_library import ATTRIBUTES, CPU, OPERATIONS, TYPES, OneDnn, OneDnnError
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.metadata
 import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ...cases.elements import Array, canonical
@@ -14,6 +15,7 @@ from ...cases.onnx_model import onnx_model, output_names
 from ...cases.program import Program, nested
 from ...cases.runner import Executable, Unsupported
 from ..loading import guarded, load, make
+from .base import Runs
 
 DEVICE = "CPU"
 
@@ -56,50 +58,24 @@ class OnnxBackend:
     def prepare(self, program: Program, /) -> Executable:
         """Prepare the model of `program`. Raises Unsupported, or the backend's own error."""
         model = onnx_model(program)
-        try:
+        with _refusing():
             if getattr(self._backend, "is_compatible", _always)(model, DEVICE) is False:
                 raise Unsupported("is_compatible says that the model is not compatible with the backend")
             prepare = getattr(self._backend, "prepare", None)
             rep = prepare(model, DEVICE) if prepare is not None else None
-        except Exception as error:
-            _refuse_if_plain(error)
-            raise
-        # prepare may return None; such a backend runs whole models.
-        return _Prepared(rep if rep is not None else _WholeModel(self._backend, model), program)
 
+        def run(inputs: Sequence[Array]) -> Sequence[Any]:
+            given = list(inputs) if program.is_plain else nested(program, inputs)
+            with _refusing():
+                # prepare may return None; such a backend runs whole models, and prepares again for each run
+                outputs = self._backend.run_model(model, given, DEVICE) if rep is None else rep.run(given)
+            if isinstance(outputs, Mapping):
+                outputs = [outputs[name] for name in output_names(program)]
+            elif not isinstance(outputs, tuple | list):
+                outputs = [outputs]
+            return [canonical(output) for output in outputs] if program.is_plain else list(outputs)
 
-class _Prepared:
-    """A prepared program: ONNX's BackendRep."""
-
-    def __init__(self, rep: Any, program: Program) -> None:
-        self._rep = rep
-        self._program = program
-
-    def run(self, inputs: Sequence[Array], /) -> Sequence[Any]:
-        """Return the outputs with their original types and shapes. Raises Unsupported, or the backend's own error."""
-        program = self._program
-        try:
-            outputs = self._rep.run(list(inputs) if program.is_plain else nested(program, inputs))
-        except Exception as error:
-            _refuse_if_plain(error)
-            raise
-        if isinstance(outputs, Mapping):
-            outputs = [outputs[name] for name in output_names(program)]
-        elif not isinstance(outputs, tuple | list):
-            outputs = [outputs]
-        return [canonical(output) for output in outputs] if program.is_plain else list(outputs)
-
-
-class _WholeModel:
-    """A backend that prepares again for each run."""
-
-    def __init__(self, backend: Any, model: Any) -> None:
-        self._backend = backend
-        self._model = model
-
-    def run(self, inputs: list[Any]) -> Any:
-        """Return what `run_model` returns."""
-        return self._backend.run_model(self._model, inputs, DEVICE)
+        return Runs(run)
 
 
 def _interface(backend: str, target: str) -> Any:
@@ -113,10 +89,16 @@ def _interface(backend: str, target: str) -> Any:
     return found
 
 
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Convert an error whose class says "not implemented" to Unsupported."""
+    try:
+        yield
+    except Exception as error:
+        if any(cls.__name__ in _PLAIN for cls in type(error).__mro__):
+            raise Unsupported(str(error) or type(error).__name__) from error
+        raise
+
+
 def _always(*_: object) -> bool:
     return True
-
-
-def _refuse_if_plain(error: Exception) -> None:
-    if any(cls.__name__ in _PLAIN for cls in type(error).__mro__):
-        raise Unsupported(str(error) or type(error).__name__) from error

@@ -14,14 +14,8 @@ from typing import Any, ClassVar, TypeAlias
 
 from ...cases.elements import Array
 from ...cases.program import Program, element_names
-from ...cases.runner import (
-    Executable,
-    NotInstalled,
-    Reason,
-    Unsupported,
-    Words,
-    meaning,
-)
+from ...cases.runner import Executable, Unsupported
+from .base import Refusing, Runs, imported
 
 Call: TypeAlias = Callable[[Sequence[Array]], Sequence[Any]]
 """Takes the arrays of `program.feeds` in order, and returns the outputs in the order of `program.answers`."""
@@ -32,7 +26,7 @@ NUMPY_TYPES = frozenset({
 """The element types that NumPy has itself, without text and complex numbers."""
 
 
-class OnnxLibrary:
+class OnnxLibrary(Refusing):
     """A backend that compiles ONNX models; a subclass defines how, and the library's messages for refusals.
 
     `module` is the module to import, `package` the package that installs it and has its version. `types` are the
@@ -43,7 +37,6 @@ class OnnxLibrary:
     standards: tuple[str, ...] = ("onnx",)
     module: ClassVar[str]
     package: ClassVar[str]
-    words: ClassVar[tuple[Words, ...]]
     types: ClassVar[frozenset[str]] = NUMPY_TYPES
     nests: ClassVar[bool] = False
 
@@ -57,34 +50,27 @@ class OnnxLibrary:
     def prepare(self, program: Program, /) -> Executable:
         """Compile `program`. Raises Unsupported, or the library's own error."""
         self._refuse_types(program)
-        with self._refusing():
-            return _Compiled(self, self.compiled(program))
+        with self.refusing():
+            call = self.compiled(program)
+
+        def run(inputs: Sequence[Array]) -> Sequence[Any]:
+            with self.refusing():
+                return call(inputs)
+
+        return Runs(run)
 
     @abstractmethod
     def compiled(self, program: Program) -> Call:
         """Return a function that runs `program`. Raises Unsupported, or the library's own error."""
 
-    def reason(self, error: BaseException, /) -> Reason:
-        """Return why the library refused, as far as its message shows."""
-        if isinstance(error, MemoryError):
-            return "memory"
-        found = meaning(self.words, words_of(error))
-        return found.reason if found else "other"
-
-    def run(self, call: Call, inputs: Sequence[Array]) -> Sequence[Any]:
-        """Return the result of `call` for `inputs`. Raises Unsupported, or the library's own error."""
-        with self._refusing():
-            return call(inputs)
+    def words_of(self, error: BaseException) -> str:
+        """Return the class of an error and its message, in the form that tables of messages match."""
+        return f"{type(error).__name__}: {error}"
 
     @classmethod
     def imported(cls, module: str) -> Any:
         """Return a module of the library; NotInstalled if the library is missing, and not only this module."""
-        try:
-            return importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            if error.name != module.partition(".")[0]:
-                raise
-            raise NotInstalled(f"{cls.package} is not installed: pip install {cls.package}") from error
+        return imported(module, cls.package)
 
     def _refuse_types(self, program: Program) -> None:
         for type_ in [one.type for one in program.feeds] + [one.type for one in program.answers]:
@@ -93,35 +79,6 @@ class OnnxLibrary:
                 raise Unsupported(f"{self.name} cannot exchange {odd[0]} with Python", "type")
         if not (self.nests or program.is_plain):
             raise Unsupported(f"{self.name} can only exchange tensors with Python", "type")
-
-    @contextmanager
-    def _refusing(self) -> Iterator[None]:
-        """Convert an error that only says "not implemented" to Unsupported."""
-        try:
-            yield
-        except Exception as error:
-            words = words_of(error)
-            found = meaning(self.words, words)
-            if found is not None and found.plain:
-                raise Unsupported(words, found.reason) from error
-            raise
-
-
-class _Compiled:
-    """A program that a library has compiled."""
-
-    def __init__(self, library: OnnxLibrary, call: Call) -> None:
-        self._library = library
-        self._call = call
-
-    def run(self, inputs: Sequence[Array], /) -> Sequence[Any]:
-        """Return the library's outputs. Raises Unsupported, or the library's own error."""
-        return self._library.run(self._call, inputs)
-
-
-def words_of(error: BaseException) -> str:
-    """Return the class of an error and its message, in the form that tables of messages match."""
-    return f"{type(error).__name__}: {error}"
 
 
 def to_numpy(tensor: Any) -> Any:

@@ -12,6 +12,7 @@ from ...cases.elements import Array, canonical, element_type
 from ...cases.onnx_model import feeds, onnx_model
 from ...cases.program import Program, TypeExpression, parse_type
 from ...cases.runner import Executable, Reason, Unsupported, Words, meaning
+from .base import Refusing, Runs
 
 WORDS = (
     Words(r"No registered schema for operator", "operator-version", plain=True),
@@ -30,7 +31,7 @@ WORDS = (
 """The messages of onnx 1.16 to 1.23, and of NumPy."""
 
 
-class OnnxReference:
+class OnnxReference(Refusing):
     """onnx.reference.ReferenceEvaluator, without NumPy's warnings."""
 
     name = "onnx-reference"
@@ -51,12 +52,19 @@ class OnnxReference:
 
     def prepare(self, program: Program, /) -> Executable:
         """Make an evaluator for `program`. Raises Unsupported, or the evaluator's own error."""
-        try:
+        with self.refusing():
             evaluator = self._library.reference.ReferenceEvaluator(onnx_model(program))
-        except Exception as error:
-            self.refuse_if_plain(error)
-            raise
-        return _Evaluator(self, evaluator, program)
+
+        def run(inputs: Sequence[Array]) -> Sequence[Any]:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                with self.refusing():
+                    outputs = evaluator.run(None, _fed(program, inputs))
+            if program.is_plain:
+                return [canonical(output) for output in outputs]
+            return [_value(parse_type(one.type), x) for one, x in zip(program.answers, outputs, strict=True)]
+
+        return Runs(run)
 
     def reason(self, error: BaseException, /) -> Reason:
         """Return why the evaluator refused, as far as its message shows."""
@@ -77,36 +85,15 @@ class OnnxReference:
             raise Unsupported(words, self.reason(error)) from error
 
 
-class _Evaluator:
-    """A prepared program."""
-
-    def __init__(self, runner: OnnxReference, evaluator: Any, program: Program) -> None:
-        self._runner = runner
-        self._evaluator = evaluator
-        self._program = program
-
-    def run(self, inputs: Sequence[Array], /) -> Sequence[Any]:
-        """Return the outputs with their original types and shapes. Raises Unsupported, or the evaluator's own error."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
-            try:
-                outputs = self._evaluator.run(None, self._fed(inputs))
-            except Exception as error:
-                self._runner.refuse_if_plain(error)
-                raise
-        if self._program.is_plain:
-            return [canonical(output) for output in outputs]
-        return [_value(parse_type(one.type), x) for one, x in zip(self._program.answers, outputs, strict=True)]
-
-    def _fed(self, inputs: Sequence[Array]) -> dict[str, Any]:
-        """Return the inputs: a map's values keep their type, which the evaluator cannot know otherwise."""
-        found = feeds(self._program, inputs)
-        for feed, value in zip(self._program.feeds, found.values(), strict=True):
-            if feed.layout.kind == "map":
-                kind = element_type(feed.leaves[1].type)
-                if kind.kind != "string":
-                    value.update({key: kind.dtype.type(one) for key, one in value.items()})
-        return found
+def _fed(program: Program, inputs: Sequence[Array]) -> dict[str, Any]:
+    """Return the inputs: a map's values keep their type, which the evaluator cannot know otherwise."""
+    found = feeds(program, inputs)
+    for feed, value in zip(program.feeds, found.values(), strict=True):
+        if feed.layout.kind == "map":
+            kind = element_type(feed.leaves[1].type)
+            if kind.kind != "string":
+                value.update({key: kind.dtype.type(one) for key, one in value.items()})
+    return found
 
 
 def _value(expression: TypeExpression, answer: Any) -> Any:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import importlib.metadata
-import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from onnx import ModelProto, TypeProto, checker, shape_inference, version_converter
 from onnx import __version__ as onnx_version
+from onnx import checker, shape_inference, version_converter
 
-from ...cases.elements import Array, element_type, element_types
-from ...cases.inferred import inferred
-from ...cases.onnx_model import onnx_model, opset_of
+from ...cases.elements import element_type, element_types
+from ...cases.onnx_model import onnx_bytes, onnx_model, opset_of
 from ...cases.program import Program
-from ...cases.runner import BackendKind, Executable, Reason, Unsupported, Words, meaning
+from ...cases.runner import BackendKind, Executable, Unsupported, Words
+from ..clients.python_client import inferred_by_runtime, type_text
+from .base import Refusing, Texts
 from .onnxruntime import OnnxRuntime
 
 WORDS = (
@@ -27,12 +27,13 @@ WORDS = (
 """The messages of onnx 1.23."""
 
 
-class OnnxInfer:
+class OnnxInfer(Refusing):
     """onnx.shape_inference on the model without the types of its outputs."""
 
     name = "onnx-infer"
     standards: tuple[str, ...] = ("onnx",)
     kind: BackendKind = "infer"
+    words = WORDS
     settings: ClassVar[dict[str, bool]] = {}
 
     def version(self) -> str:
@@ -45,24 +46,13 @@ class OnnxInfer:
 
     def prepare(self, program: Program, /) -> Executable:
         """Infer the types and shapes of `program`. Raises Unsupported, or onnx's own error."""
-        model = untyped(program)
-        try:
+        model = onnx_model(program)
+        for output in model.graph.output:
+            output.ClearField("type")
+        with self.refusing():
             made = shape_inference.infer_shapes(model, **self.settings)
-        except Exception as error:
-            self.refuse_if_plain(error)
-            raise
-        return Texts([text_of(output.type) for output in made.graph.output])
-
-    def refuse_if_plain(self, error: Exception) -> None:
-        """Raise Unsupported if `error` only says that onnx does not know the operator version."""
-        found = meaning(WORDS, str(error))
-        if found is not None and found.plain:
-            raise Unsupported(str(error), found.reason) from error
-
-    def reason(self, error: BaseException, /) -> Reason:
-        """Return why onnx refused, as far as its message shows."""
-        found = meaning(WORDS, str(error))
-        return found.reason if found else "other"
+        names = {element_type(name).onnx: name for name in element_types()}
+        return Texts([type_text(output.type, names) for output in made.graph.output])
 
 
 class OnnxInferStrict(OnnxInfer):
@@ -88,11 +78,8 @@ class OnnxCheck(OnnxInfer):
     def prepare(self, program: Program, /) -> Executable:
         """Check `program`. Raises Unsupported, or onnx's own error."""
         model = onnx_model(program)
-        try:
+        with self.refusing():
             checker.check_model(model, **self.settings)
-        except Exception as error:
-            self.refuse_if_plain(error)
-            raise
         return Texts(())
 
 
@@ -123,11 +110,8 @@ class OnnxConvert(OnnxInfer):
         if program.operator.domain:
             raise Unsupported("the version converter only converts the default domain", "operator-version")
         target, model = self.target(program), onnx_model(program)
-        try:
+        with self.refusing():
             made = version_converter.convert_version(model, target)
-        except Exception as error:
-            self.refuse_if_plain(error)
-            raise
         return Texts([np.frombuffer(made.SerializeToString(deterministic=True), np.uint8)])
 
 
@@ -186,94 +170,12 @@ class OnnxRuntimeInfer(OnnxRuntime):
 
     def prepare(self, program: Program, /) -> Executable:
         """Load `program`. Raises Unsupported, or onnxruntime's own error."""
-        model = untyped(program)
-        try:
-            ports = self._outputs(model)
-        except Exception as error:
-            self.refuse_if_plain(error)
-            raise
-        return Texts([_of_runtime(one.type, one.shape or self._no_dims(model, one.name)) for one in ports])
+        model = onnx_bytes(program)
+        with self.refusing():
+            return Texts(inferred_by_runtime(model, self._outputs))
 
-    def _outputs(self, model: ModelProto) -> Sequence[Any]:
+    def _outputs(self, model: bytes) -> Sequence[Any]:
         provider = [(self.provider, self.provider_options)]
-        session = self.library.InferenceSession(
-            model.SerializeToString(), self.options, providers=provider, enable_fallback=0
-        )
+        session = self.library.InferenceSession(model, self.options, providers=provider, enable_fallback=0)
         ports: Sequence[Any] = session.get_outputs()
         return ports
-
-    def _no_dims(self, model: ModelProto, name: str) -> list[int] | None:
-        """Return the shape of an output without dimensions: None if its rank is unknown.
-
-        The library shows both as an empty list. The shape of an added Shape tells them apart.
-        """
-        asking = ModelProto()
-        asking.CopyFrom(model)
-        asking.graph.node.add(op_type="Shape", input=[name], output=[_RANK])
-        asking.graph.output.add(name=_RANK)
-        try:
-            (rank,) = next(port.shape for port in self._outputs(asking) if port.name == _RANK)
-        except Exception:  # Shape is missing for this type or in this opset
-            return None
-        return [] if rank == 0 else None
-
-
-class Texts:
-    """The same answer whatever the inputs."""
-
-    def __init__(self, texts: Sequence[Any]) -> None:
-        self._texts = list(texts)
-
-    def run(self, _inputs: Sequence[Array], /) -> Sequence[Any]:
-        """Return the texts."""
-        return self._texts
-
-
-def untyped(program: Program) -> ModelProto:
-    """Return the model of `program` without what it says of its outputs."""
-    model = onnx_model(program)
-    for output in model.graph.output:
-        output.ClearField("type")
-    return model
-
-
-def text_of(proto: TypeProto) -> str:
-    """Return a type of ONNX as text; `?` if it is unknown."""
-    match proto.WhichOneof("value"):
-        case "tensor_type":
-            tensor = proto.tensor_type
-            dims = None
-            if tensor.HasField("shape"):
-                dims = [
-                    dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in tensor.shape.dim
-                ]
-            return inferred(_NAMES.get(tensor.elem_type), dims)
-        case "sequence_type":
-            return f"seq({_plain(proto.sequence_type.elem_type)})"
-        case "optional_type":
-            return f"optional({_plain(proto.optional_type.elem_type)})"
-        case "map_type":
-            key = _NAMES.get(proto.map_type.key_type)
-            return f"map({key},{_plain(proto.map_type.value_type)})"
-        case "sparse_tensor_type":
-            return f"sparse({_NAMES.get(proto.sparse_tensor_type.elem_type)})"
-    return inferred(None, None)
-
-
-_NAMES = {element_type(name).onnx: name for name in element_types()}
-
-
-def _plain(proto: TypeProto) -> str:
-    """Return a type inside another one, without dimensions."""
-    return re.sub(r"\[.*\]", "", text_of(proto))
-
-
-_RANK = "opconform_rank"
-_RUNTIME_NAMES = {"float": "float32", "double": "float64"}
-
-
-def _of_runtime(type_: str, shape: Sequence[Any] | None) -> str:
-    """Return a type in onnxruntime's words, such as `tensor(float)`, as text."""
-    words = re.sub(r"tensor\((\w+)\)", lambda match: _RUNTIME_NAMES.get(match[1], match[1]), type_)
-    words = words.replace("sparse_", "sparse:") if words.startswith("sparse_") else words
-    return inferred(words, shape) if "(" not in words else words.replace(" ", "")

@@ -11,24 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ...cases.elements import (
-    Array,
-    content,
-    element_type,
-    element_types,
-    from_content,
-    type_of,
-)
+from ...cases.elements import Array, content, element_type, element_types, from_content, type_of
 from ...cases.onnx_model import feeds, onnx_bytes, output_names
 from ...cases.program import Program, element_names, is_tensor
-from ...cases.runner import (
-    Executable,
-    NotInstalled,
-    Reason,
-    Unsupported,
-    Words,
-    meaning,
-)
+from ...cases.runner import Executable, Reason, Unsupported, Words, meaning
+from .base import Refusing, imported
 
 WORDS = (
     # Versions that the library does not know, or no longer supports.
@@ -73,16 +60,17 @@ def words_of(message: str) -> Words | None:
     return meaning(WORDS, message) or Words("", "other", plain="NOT_IMPLEMENTED" in message)
 
 
-class OnnxRuntime:
+class OnnxRuntime(Refusing):
     """onnxruntime's CPU provider with all graph optimisations: one thread, no console output."""
 
     name = "onnxruntime"
     standards: tuple[str, ...] = ("onnx",)
     optimisations = "ORT_ENABLE_ALL"
     provider = "CPUExecutionProvider"
+    words = WORDS
 
     def __init__(self) -> None:
-        self.library = _library()
+        self.library = imported("onnxruntime", "onnxruntime")
         self._native = self.library.capi.onnxruntime_pybind11_state
         self.library.set_default_logger_severity(_FATAL_ONLY)
         self.options = _quiet_single_thread(self.library, self.optimisations)
@@ -107,7 +95,7 @@ class OnnxRuntime:
     def prepare(self, program: Program, /) -> Executable:
         """Make a session for `program`. Raises Unsupported, or onnxruntime's own error."""
         model = onnx_bytes(program)
-        try:
+        with self.refusing():
             # Without its own fallback, which would print, and hide the first error.
             session = self.library.InferenceSession(
                 model,
@@ -115,19 +103,12 @@ class OnnxRuntime:
                 providers=[(self.provider, self.provider_options)],
                 enable_fallback=0,
             )
-        except Exception as error:
-            self.refuse_if_plain(error)
-            raise
         return _Session(self, session, program)
 
     def reason(self, error: BaseException, /) -> Reason:
         """Return why onnxruntime refused, as far as its message and its list of kernels show."""
-        if isinstance(error, MemoryError):
-            return "memory"
-        if absent := _NO_KERNEL.search(str(error)):
-            return self._reason_of_absence(absent[1], int(absent[2]))
-        found = meaning(WORDS, str(error))
-        return found.reason if found else "other"
+        absent = _NO_KERNEL.search(str(error))
+        return self._reason_of_absence(absent[1], int(absent[2])) if absent else super().reason(error)
 
     def make_ort_value(self, array: Array) -> Any:
         """Return a tensor as an OrtValue; Unsupported if the library takes none of its type from Python."""
@@ -196,14 +177,11 @@ class _Session:
         given = feeds(self._program, inputs)
         if not self._are_fed or not self._are_read:
             given = {name: self._value(one) for name, one in given.items()}
-        try:
+        with self._runner.refusing():
             if self._are_read:
                 found: Sequence[Any] = self._session.run(self._outputs, given, self._runner.run_options)
                 return found
             values = self._session.run_with_ort_values(self._outputs, given, self._runner.run_options)
-        except Exception as error:
-            self._runner.refuse_if_plain(error)
-            raise
         return [_array(value) for value in values]
 
     def _value(self, given: Any) -> Any:
@@ -235,16 +213,6 @@ def _array(value: Any) -> Array:
     shape = tuple(value.shape())
     size = element_type(name).size(math.prod(shape))
     return from_content(name, shape, ctypes.string_at(value.data_ptr(), size) if size else b"")
-
-
-def _library() -> Any:
-    try:
-        import onnxruntime  # noqa: PLC0415 - only a worker that runs it pays for it
-    except ModuleNotFoundError as error:
-        if error.name != "onnxruntime":
-            raise
-        raise NotInstalled("onnxruntime is not installed: pip install onnxruntime") from error
-    return onnxruntime
 
 
 def _quiet_single_thread(library: Any, optimisations: str) -> Any:

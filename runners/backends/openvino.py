@@ -12,33 +12,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...cases.elements import (
-    Array,
-    canonical,
-    content,
-    element_type,
-    from_content,
-    type_of,
-)
+from ...cases.elements import Array, canonical, content, element_type, from_content, type_of
 from ...cases.errors import ProgramError
 from ...cases.onnx_model import onnx_bytes
-from ...cases.program import (
-    UNRANKED,
-    Attribute,
-    Input,
-    OperatorVersion,
-    Output,
-    Program,
-    is_tensor,
-)
-from ...cases.runner import (
-    Executable,
-    NotInstalled,
-    Reason,
-    Unsupported,
-    Words,
-    meaning,
-)
+from ...cases.program import UNRANKED, Attribute, Input, OperatorVersion, Output, Program, is_tensor
+from ...cases.runner import Executable, NotInstalled, Unsupported, Words
+from .base import Refusing, Runs, imported
 from .openvino_bodies import BodyMaker, has_bodies
 
 WORDS = (
@@ -109,11 +88,12 @@ _MISNAMED = MappingProxyType({("LogicalXor", 1): "opset2"})
 """Operations whose name differs in the set that introduced them."""
 
 
-class _OpenVino:
+class _OpenVino(Refusing):
     """What the three backends share; by default, OpenVINO operations on the CPU plugin."""
 
     name = ""
     standards: tuple[str, ...] = ("openvino",)
+    words = WORDS
 
     def __init__(self) -> None:
         self.library = _library()
@@ -138,26 +118,10 @@ class _OpenVino:
     def prepare(self, program: Program, /) -> Executable:
         """Make and compile the model of `program`. Raises Unsupported, or OpenVINO's own error."""
         _check_types(program)
-        try:
+        with self.refusing():
             model = self._model(program)
             compiled = self._core.compile_model(model, _DEVICE, _SETTINGS)
-        except Exception as error:
-            self.refuse_if_plain(error)
-            raise
         return _Request(self, compiled, program)
-
-    def reason(self, error: BaseException, /) -> Reason:
-        """Return why OpenVINO refused, as far as its message shows."""
-        if isinstance(error, MemoryError):
-            return "memory"
-        found = meaning(WORDS, str(error))
-        return found.reason if found else "other"
-
-    def refuse_if_plain(self, error: Exception) -> None:
-        """Raise Unsupported if `error` only says "not implemented"."""
-        found = meaning(WORDS, str(error))
-        if found is not None and found.plain:
-            raise Unsupported(str(error), found.reason) from error
 
     def _model(self, program: Program) -> Any:
         return self.library.Model(*_parts(self.library, program), program.operator.name)
@@ -233,11 +197,21 @@ class OpenVinoEvaluate(_OpenVino):
     def prepare(self, program: Program, /) -> Executable:
         """Make the model of `program`. Raises Unsupported, or OpenVINO's own error."""
         _check_types(program)
-        try:
-            return _Evaluation(self, self._model(program))
-        except Exception as error:
-            self.refuse_if_plain(error)
-            raise
+        library = self.library
+        vector: Any = getattr(library, "TensorVector", list)  # old versions take lists
+        with self.refusing():
+            model = self._model(program)
+            types = [port.get_element_type() for port in model.outputs]
+
+        def run(inputs: Sequence[Array]) -> Sequence[Array]:
+            outputs = vector([library.Tensor(type_, library.Shape([0])) for type_ in types])  # the core sets shapes
+            given = vector([_tensor(library, x) for x in inputs])
+            with self.refusing():
+                if not model.evaluate(outputs, given):
+                    raise Unsupported("Model.evaluate returned False")
+            return [_read(tensor) for tensor in outputs]
+
+        return Runs(run)
 
 
 class OpenVinoOnnx(_OpenVino):
@@ -265,11 +239,8 @@ class _Request:
         for place, x in zip(self._places, inputs, strict=True):
             if place is not None:
                 self._put(place, x)
-        try:
+        with self._runner.refusing():
             _run(self._request)
-        except Exception as error:
-            self._runner.refuse_if_plain(error)
-            raise
         return [_read(self._request.get_output_tensor(index)) for index in self._outputs]
 
     def _put(self, place: int, x: Array) -> None:
@@ -305,31 +276,6 @@ def _places(ports: Sequence[Any], feeds: Sequence[Input]) -> list[int | None]:
                 found[feed.name] = place
                 break
     return list(found.values())
-
-
-class _Evaluation:
-    """A model that the core evaluates node by node."""
-
-    def __init__(self, runner: _OpenVino, model: Any) -> None:
-        self._runner = runner
-        self._model = model
-        # Old versions take lists.
-        self._vector: Any = getattr(runner.library, "TensorVector", list)
-        self._types = [port.get_element_type() for port in model.outputs]
-
-    def run(self, inputs: Sequence[Array], /) -> Sequence[Array]:
-        """Return the outputs. Raises Unsupported, or OpenVINO's own error."""
-        library = self._runner.library
-        # The core sets their shapes.
-        outputs = self._vector([library.Tensor(type_, library.Shape([0])) for type_ in self._types])
-        given = self._vector([_tensor(library, x) for x in inputs])
-        try:
-            if not self._model.evaluate(outputs, given):
-                raise Unsupported("Model.evaluate returned False")
-        except Exception as error:
-            self._runner.refuse_if_plain(error)
-            raise
-        return [_read(tensor) for tensor in outputs]
 
 
 def _parts(library: Any, program: Program, prefix: str = "") -> tuple[list[Any], list[Any]]:
@@ -452,12 +398,7 @@ def _part(name: str) -> Any:
 
 
 def _library() -> Any:
-    try:
-        library = _import_silently()
-    except ModuleNotFoundError as error:
-        if error.name != "openvino":
-            raise
-        raise NotInstalled(f"openvino is not installed: {_INSTALL}") from error
+    library = _import_silently()
     version = str(library.get_version()) if hasattr(library, "get_version") else "before 2023"
     year = re.match(r"\d+", version)
     if not hasattr(library, "Core") or (year and int(year[0]) < _OLDEST_YEAR):
@@ -472,7 +413,7 @@ def _import_silently() -> Any:
     if absent:
         modules[_TELEMETRY] = None
     try:
-        return importlib.import_module("openvino")
+        return imported("openvino", "openvino")
     finally:
         if absent:
             del modules[_TELEMETRY]

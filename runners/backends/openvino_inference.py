@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...cases.elements import Array
 from ...cases.inferred import UNKNOWN, inferred
 from ...cases.program import Program
 from ...cases.runner import BackendKind, Executable
+from .base import Texts
 from .openvino import ELEMENT_TYPES, OpenVino, OpenVinoOnnx
 
 _NAMES = {theirs: ours for ours, theirs in ELEMENT_TYPES.items()}
@@ -26,14 +26,11 @@ class OpenVinoInfer(OpenVino):
 
     def prepare(self, program: Program, /) -> Executable:
         """Make the model of `program`. Raises Unsupported, or OpenVINO's own error."""
-        try:
+        with self.refusing():
             model = self._model(program)
             symbols = _name_dimensions(self.library, model, program)
             texts = [_text(port, symbols) for port in model.outputs]
-        except Exception as error:
-            self.refuse_if_plain(error)
-            raise
-        return _Texts(texts)
+        return Texts(texts)
 
 
 class OpenVinoOnnxInfer(OpenVinoInfer, OpenVinoOnnx):
@@ -45,17 +42,6 @@ class OpenVinoOnnxInfer(OpenVinoInfer, OpenVinoOnnx):
     def describe(self) -> dict[str, str]:
         """Return what infers, and its build."""
         return {"device": "none: the ONNX front end", "build": str(self.library.get_version())}
-
-
-class _Texts:
-    """The same texts whatever the inputs."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = list(texts)
-
-    def run(self, _inputs: Sequence[Array], /) -> Sequence[str]:
-        """Return the texts."""
-        return self._texts
 
 
 def _name_dimensions(library: Any, model: Any, program: Program) -> list[tuple[str, Any]]:

@@ -12,20 +12,9 @@ from typing import Any
 
 from ...cases.errors import OpconformError
 from ...cases.program import AttributeValue, OperatorVersion
-from ...specs.audit import (
-    LibraryAttribute,
-    LibrarySchema,
-    Listing,
-    Question,
-)
+from ...specs.audit import LibraryAttribute, LibrarySchema, Listing, Question
 from ...specs.model import Signature, Version
-from .library_reading import (
-    COUNTED,
-    Layout,
-    TypeOrAny,
-    layout_of,
-    taken,
-)
+from .library_reading import COUNTED, Layout, TypeOrAny, layout_of, taken
 from .openvino import ELEMENT_TYPES, OpenVino
 from .openvino_bodies import has_bodies
 

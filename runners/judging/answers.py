@@ -50,19 +50,8 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 
-from ...cases.batch import (
-    Bounds,
-    Check,
-    Flag,
-    any_of_lane,
-)
-from ...cases.elements import (
-    Array,
-    FloatFormat,
-    comparable,
-    equal,
-    type_of,
-)
+from ...cases.batch import Bounds, Check, Flag, any_of_lane
+from ...cases.elements import Array, FloatFormat, comparable, equal, type_of
 from ...cases.program import Program, Structure, StructureKind, flat, is_tensor
 from ...cases.runner import Reason
 from .inference import is_weaker

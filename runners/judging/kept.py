@@ -16,13 +16,7 @@ import msgspec
 import numpy as np
 
 from ...cases.batch import Batch, Expectation
-from ...cases.elements import (
-    Array,
-    content,
-    element_types,
-    from_content,
-    type_of,
-)
+from ...cases.elements import Array, content, element_types, from_content, type_of
 from ...cases.results import SIDE_EFFECTS, Outcome, Result
 from ...cases.runner import Reason
 from .answers import MOST_DIMENSIONS, Answer, Answers, Nesting, Refusal
@@ -181,23 +175,6 @@ class CannotJudge(Exception):  # noqa: N818 - it is an answer, and says why
     """The verdict cannot be decided from what was kept; the message says what is missing."""
 
 
-def judged_again(
-    result: Result,
-    case: Batch | None,
-    answer: Answer | None,
-    *,
-    required: Requirements,
-    before: Requirements,
-) -> Result:
-    """Return a result, as before waiving, by the expectation that the case has today; the same object if unchanged.
-
-    `case` is None if there is no case with this id any more, `answer` is None if it was not kept. `required` are the
-    options required now, `before` those required when the backend ran. Raises CannotJudge.
-    """
-    anew = judged_anew(result, case, answer, required=required, before=before)
-    return result if same_verdict(result, anew) else anew
-
-
 def judged_anew(
     result: Result,
     case: Batch | None,
@@ -206,10 +183,11 @@ def judged_anew(
     required: Requirements,
     before: Requirements,
 ) -> Result:
-    """Return a result with every field that follows from its case and its answer; the rest is what it claims.
+    """Return a result, as before waiving, with every field that follows from its case and its answer.
 
-    The arguments are those of `judged_again`. Without an answer, words, reason and the kind of refusal or end are
-    claims. Raises CannotJudge.
+    The rest is what it claims: without an answer, words, reason and the kind of refusal or end. `case` is None if there
+    is no case with this id any more, `answer` is None if it was not kept. `required` are the options required now,
+    `before` those required when the backend ran. Raises CannotJudge.
     """
     if result.outcome is Outcome.RUNNER_ERROR:
         return result

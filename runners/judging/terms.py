@@ -27,12 +27,7 @@ from ...cases.results import STATIC, Outcome, Result
 from ...cases.runner import Claims
 from ...cases.short import long_id
 from ...specs.model import ShapeWord, Spec, expand
-from ...specs.reading import (
-    Document,
-    Problems,
-    read,
-    read_file,
-)
+from ...specs.reading import Document, Problems, read, read_file
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,7 @@
 
 from .process import WorkerStartError
 from .run import Found, Limits, Pool
-from .wire import (
-    Begin,
-    InNewWorker,
-    Key,
-    Loss,
-    LossKind,
-    Phase,
-    ProcessLost,
-    Stray,
-    Task,
-)
+from .wire import Begin, InNewWorker, Key, Loss, LossKind, Phase, ProcessLost, Stray, Task
 
 __all__ = [
     "Begin",

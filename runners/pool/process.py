@@ -15,26 +15,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ...cases.errors import NeedsArgumentError, OpconformError
-from .wire import (
-    FACTORY,
-    TAIL_BYTES,
-    Board,
-    Frame,
-    FrameReader,
-    FrameWriter,
-    readable,
-)
-from .worker import (
-    FLAGS,
-    POLL,
-    REAP,
-    REPLY,
-    REQUEST,
-    RUNNING,
-    SIZE,
-    START,
-    Ends,
-)
+from .wire import FACTORY, TAIL_BYTES, Board, Frame, FrameReader, FrameWriter, readable
+from .worker import FLAGS, POLL, REAP, REPLY, REQUEST, RUNNING, SIZE, START, Ends
 
 _BOOT: Final = (
     f"import sys; sys.path[:] = sys.argv[3:]; from {__package__}.worker import start_workers; start_workers()"

@@ -157,18 +157,18 @@ class Conversation:
         self._in, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
         os.set_blocking(self._in, False)
         self._apart = apart
-        self._asked = -1
+        self.asked = -1  # the id of the last question
 
     def ask(self, kind: type[_M], question: Mapping[str, Any], seconds: float | None = None) -> _M:
         """Send a question with a new `id`, and return the answer, which must be of this kind.
 
         Raises Breach; Unsupported, Rejected or Refused if that is the answer; TimeoutError after `seconds`.
         """
-        self._asked += 1
-        line = json.dumps({"id": self._asked, **question}, allow_nan=False, separators=(",", ":")) + "\n"
+        self.asked += 1
+        line = json.dumps({"id": self.asked, **question}, allow_nan=False, separators=(",", ":")) + "\n"
         found = _read(self._exchanged(line.encode(), seconds))
-        if found.id != self._asked:
-            raise Breach(f"it answered question {found.id} but question {self._asked} was asked")
+        if found.id != self.asked:
+            raise Breach(f"it answered question {found.id} but question {self.asked} was asked")
         if isinstance(found, _Refusal) and kind is not Hello:
             reason: Reason = "invalid" if isinstance(found, _Rejected) and found.reason == "other" else found.reason
             if isinstance(found, _Unsupported):
@@ -178,11 +178,6 @@ class Conversation:
             words = f": {found.words[:_SHOWN]}" if isinstance(found, _Refusal) else ""
             raise Breach(f"it answered {_tag(type(found))!r} to {question['ask']!r}; expected {_tag(kind)!r}{words}")
         return found
-
-    @property
-    def asked(self) -> int:
-        """Return the id of the last question."""
-        return self._asked
 
     def stray(self, seconds: float = 0.0) -> bytes:
         """Return whatever arrives on stdout within some seconds although nothing was asked; nothing if stdout ends."""

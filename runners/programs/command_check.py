@@ -178,12 +178,12 @@ class CommandCheck:
         """Start the program. Raises OpconformError if it cannot be started, or ends before it describes itself."""
         self._command, self._seconds = shlex.split(command), seconds
         self._conversation: Conversation | None = None
-        self._told: Hello | None = None
+        self.told: Hello | None = None  # what the program says about itself, unless that is wrong
         self._opening: Breach | TimeoutError | None = None
         self._files: SharedFiles | None = None
         try:
-            self._told = hello(self._open(), seconds)
-            self._files = SharedFiles() if self._told.files else None
+            self.told = hello(self._open(), seconds)
+            self._files = SharedFiles() if self.told.files else None
         except (OSError, Ended) as error:
             self.close()
             if isinstance(error, TimeoutError):
@@ -193,11 +193,6 @@ class CommandCheck:
         except Breach as error:
             self._opening = error
 
-    @property
-    def told(self) -> Hello | None:
-        """Return what the program said about itself, None if that was wrong."""
-        return self._told
-
     def close(self) -> int | None:
         """End the program; return its exit code, or None if it had to be killed."""
         conversation, self._conversation = self._conversation, None
@@ -206,14 +201,14 @@ class CommandCheck:
     def _open(self) -> Conversation:
         if self._conversation is None:
             self._conversation = Conversation(self._command, apart=True)
-            if self._told is not None:
+            if self.told is not None:
                 hello(self._conversation, self._seconds)
         return self._conversation
 
     def steps(self) -> Iterator[Checked]:
         """Yield the result of each step."""
         yield self._step("hello", self._hello)
-        if self._told is None:
+        if self.told is None:
             return
         yield self._step("an operator that does not exist", self._no_such_operator)
         found: list[tuple[_Easy, int | str]] = []
@@ -265,9 +260,9 @@ class CommandCheck:
                 raise _Wrong(problem, "claims")
 
     def _hello_told(self) -> Hello:
-        if self._told is None:
+        if self.told is None:
             raise TypeError("the program has not said what it is")
-        return self._told
+        return self.told
 
     def _refuse_unclaimed(self, program: Program) -> None:
         """Raise Unsupported for a program that is not claimed."""

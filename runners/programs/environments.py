@@ -62,7 +62,7 @@ PORTABLE: Mapping[str, Portable] = MappingProxyType({
 
 def client_command(runner: str, python: Path) -> str:
     """Return the command that runs a runner's client under an interpreter."""
-    client = Path(__file__).with_name("clients") / "python_client.py"
+    client = Path(__file__).parents[1] / "clients" / "python_client.py"
     return shlex.join([str(python), "-E", str(client), runner])
 
 

@@ -1,7 +1,7 @@
 """Built-in runners under other interpreters that have the library and NumPy: `--python`, `onnxruntime==1.15.0`.
 
-The other interpreter runs `clients/python_client.py`, a program behind the process protocol. The built-in runners'
-tables decide here what the library's messages mean.
+The other interpreter runs `runners/clients/python_client.py`, a program behind the process protocol. The built-in
+runners' tables decide here what the library's messages mean.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ...cases.runner import Unsupported, Words, meaning
-from .clients.python_client import CAUSE
+from ..clients.python_client import CAUSE
 from .command import Command, Refused
 from .environments import PORTABLE
 

@@ -14,14 +14,7 @@ from typing import Any
 from ...cases.errors import OpconformError, did_you_mean
 from ...cases.program import AttributeValue, OperatorVersion
 from ..loader import Library
-from ..model import (
-    AttributeSignature,
-    Port,
-    Signature,
-    Spec,
-    Version,
-    VersionSpec,
-)
+from ..model import AttributeSignature, Port, Signature, Spec, Version, VersionSpec
 from ..reading import SpecError
 from .findings import (
     Authority,
@@ -336,21 +329,6 @@ class Audit:
         return self.authority.standard
 
     @property
-    def differences(self) -> tuple[SpecError, ...]:
-        """The differences between specs and the standard."""
-        return self.findings.differences
-
-    @property
-    def disputed(self) -> tuple[SpecError, ...]:
-        """The differences between specs and the library that a disputed clause mentions."""
-        return self.findings.disputed
-
-    @property
-    def unchecked(self) -> tuple[str, ...]:
-        """The parts of specs that cannot be checked."""
-        return self.findings.unchecked
-
-    @property
     def coverages(self) -> Coverages:
         """The coverage of all domains together."""
         return sum(self.domains.values(), Coverages())
@@ -359,13 +337,13 @@ class Audit:
         """Return the audit as JSON: the four counts, in total and by domain, the differences, and versions."""
         fields: dict[str, Any] = {"standard": self.standard, **asdict(self.coverages)}
         fields["domains"] = {domain: asdict(counted) for domain, counted in self.domains.items()}
-        fields["differences"] = [_difference_json(error) for error in self.differences]
+        fields["differences"] = [_difference_json(error) for error in self.findings.differences]
         fields["breaches"] = [_difference_json(error) for error in self.breaches]
-        fields["unchecked"], fields["gaps"] = list(self.unchecked), list(self.gaps)
+        fields["unchecked"], fields["gaps"] = list(self.findings.unchecked), list(self.gaps)
         fields["without_spec"] = list(self.without_spec)
         fields[self.standard] = self.authority.version
         if self.standard != "onnx":
-            fields["disputed"] = [_difference_json(error) for error in self.disputed]
+            fields["disputed"] = [_difference_json(error) for error in self.findings.disputed]
             fields["beyond"], fields["failures"] = list(self.findings.beyond), list(self.findings.failures)
             fields["untold"], fields["uncounted"] = list(self.authority.untold), list(self.authority.uncounted)
         return json.dumps(fields, indent=2)

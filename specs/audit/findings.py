@@ -13,15 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...cases.errors import did_you_mean
 from ...cases.program import AttributeValue
-from ..model import (
-    AttributeSignature,
-    Clause,
-    Port,
-    Signature,
-    Spec,
-    Version,
-    VersionSpec,
-)
+from ..model import AttributeSignature, Clause, Port, Signature, Spec, Version, VersionSpec
 from ..reading import Keys, SpecError
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.site_results import HOSTILE, LARGE, MESSAGE, RIGHT, SUM, WHOLE, write_site_results
+from fakes.results import HOSTILE, LARGE, MESSAGE, RIGHT, SUM, WHOLE, write_site_results
 
 from opconform.reports.runs import put_together
 from opconform.reports.site.build import write_site

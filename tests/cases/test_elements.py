@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from fakes.arrays import arrays
+from fakes.sampled import arrays
 from hypothesis import given
 
 from opconform.cases.elements import (

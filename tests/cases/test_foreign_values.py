@@ -12,12 +12,7 @@ from onnx import helper, numpy_helper
 
 from opconform.cases.elements import type_of
 from opconform.cases.foreign import ForeignCases
-from opconform.cases.program import (
-    Structure,
-    optional,
-    sequence,
-    tensor,
-)
+from opconform.cases.program import Structure, optional, sequence, tensor
 
 PAIR, ONE = np.ones(2, np.float32), np.zeros((1,), np.float32)
 FLOATS = helper.make_tensor_type_proto(1, None)

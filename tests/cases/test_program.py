@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes.arrays import values
+from fakes.sampled import values
 from hypothesis import given
 
 from opconform.cases.elements import Array, content, type_of
@@ -35,12 +35,7 @@ from opconform.cases.program import (
     sequence,
     tensor,
 )
-from opconform.runners.execution.host import (
-    Host,
-    OurFailure,
-    Request,
-    read_answer,
-)
+from opconform.runners.execution.host import Host, OurFailure, Request, read_answer
 
 _OPERATOR = OperatorVersion("onnx", "Identity", 16)
 _PLAIN = Program(_OPERATOR, (), (Input("x", "float32", (2, "n")),), (Output("y", "float32", 2),), 16)

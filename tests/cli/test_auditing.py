@@ -20,7 +20,7 @@ from opconform.specs.audit.findings import onnx_signatures
 from opconform.specs.loader import default_root
 from opconform.specs.model import Spec
 
-FAKES = "fakes.library_operations"
+FAKES = "fakes.libraries"
 needs_openvino = pytest.mark.skipif(not importlib.util.find_spec("openvino"), reason="openvino is not installed")
 needs_onednn = pytest.mark.skipif(not is_installed(), reason="oneDNN is not installed")
 

@@ -33,7 +33,7 @@ def run(tmp_path: Path):
 
 
 def own(name: str) -> str:
-    return f"python:fakes.inferring:{name}"
+    return f"python:fakes.libraries:{name}"
 
 
 def test_what_the_program_determines_is_exact_and_the_rest_is_counted_apart(run) -> None:
@@ -124,7 +124,7 @@ def test_a_checker_has_to_accept_valid_programs(run) -> None:
     valid = [result["outcome"] for result in ran.lines if "invalid" not in result["behaviour"]]
     assert len(valid) > 10
     assert set(valid) == {"pass"}
-    refusing = run("python:fakes.inferring:RefusesToCheck", "--select", "onnx/ReduceMean-13/float32/3x2x2/axes=-1/*")
+    refusing = run("python:fakes.libraries:RefusesToCheck", "--select", "onnx/ReduceMean-13/float32/3x2x2/axes=-1/*")
     assert [r["outcome"] for r in refusing.lines] == ["error"]
 
 
@@ -159,18 +159,18 @@ def test_a_conversion_is_judged_by_the_original_on_a_backend_that_is_right_on_it
 
 
 def test_a_converter_that_changes_nothing_passes_and_one_that_spoils_the_model_fails(run) -> None:
-    kept = run("python:fakes.inferring:Keeps", "--select", "onnx/Relu-6/float32/*")
+    kept = run("python:fakes.libraries:Keeps", "--select", "onnx/Relu-6/float32/*")
     assert {result["outcome"] for result in kept.lines} == {"pass"}, kept.output
-    spoilt = run("python:fakes.inferring:Negates", "--select", "onnx/Relu-6/float32/*")
+    spoilt = run("python:fakes.libraries:Negates", "--select", "onnx/Relu-6/float32/*")
     assert "wrong-value" in {result["outcome"] for result in spoilt.lines}
-    refused = run("python:fakes.inferring:RefusesToConvert", "--select", "onnx/Relu-6/float32/*")
+    refused = run("python:fakes.libraries:RefusesToConvert", "--select", "onnx/Relu-6/float32/*")
     assert {(r["outcome"], r["detail"].partition(":")[0]) for r in refused.lines} == {("error", "refused")}
     again = CliRunner().invoke(main, ["rejudge", str(spoilt.folder), "--out", str(spoilt.folder) + "-again"])
     assert "other backends have to run the conversion" in again.output
 
 
 def test_a_conversion_that_no_backend_can_judge_says_so(run) -> None:
-    ran = run("python:fakes.inferring:Keeps", "--select", "onnx/RMSNormalization-23/float32,bfloat16/2x3x5,5/*")
+    ran = run("python:fakes.libraries:Keeps", "--select", "onnx/RMSNormalization-23/float32,bfloat16/2x3x5,5/*")
     assert {r["outcome"] for r in ran.lines} == {"unsupported"}
     assert all(r["detail"].startswith("not judged: no backend is right on the original") for r in ran.lines)
 

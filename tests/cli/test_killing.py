@@ -10,13 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from fakes.sampled import slow
 
-from opconform.cases.batch import (
-    Bounds,
-    Expectation,
-    Flag,
-    Option,
-    Spread,
-)
+from opconform.cases.batch import Bounds, Expectation, Flag, Option, Spread
 from opconform.cases.ids import Selection
 from opconform.cli import killing, main
 from opconform.cli.bounds import blindness, tightness

@@ -17,8 +17,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner, Result
-from fakes.here import run_here
-from fakes.killed import run_command
+from fakes.here import run_command, run_here
 
 from opconform.cli import main
 from opconform.reports.folder import ResultsFolder
@@ -291,7 +290,7 @@ KILLS = 12
 def context() -> Any:
     """What starts processes that have all imported."""
     found = multiprocessing.get_context("forkserver")
-    found.set_forkserver_preload(["fakes.killed", "fakes.warmed"])
+    found.set_forkserver_preload(["fakes.here", "fakes.warmed"])
     with pytest.MonkeyPatch.context() as patch:  # the server takes no path from here, and skips what it does not find
         patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
         forkserver.ensure_running()

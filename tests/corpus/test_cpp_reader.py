@@ -22,14 +22,7 @@ from fakes.judging import judge_answer, judge_refusal
 from opconform.cases.batch import Batch, Expectation, Option, cases_of
 from opconform.cases.corpus.cases import CorpusCases
 from opconform.cases.corpus.tensors import write_npz
-from opconform.cases.elements import (
-    Array,
-    bits_of,
-    element_type,
-    element_types,
-    from_bits,
-    type_of,
-)
+from opconform.cases.elements import Array, bits_of, element_type, element_types, from_bits, type_of
 from opconform.cases.results import Outcome
 from opconform.cli import main
 from opconform.runners.judging.answers import Refusal

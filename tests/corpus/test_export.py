@@ -22,12 +22,7 @@ from fakes.sampled import slow
 import opconform.cases
 from opconform.cases.batch import Batch, cases_of
 from opconform.cases.corpus.cases import CorpusCases
-from opconform.cases.corpus.descriptor import (
-    CorpusCase,
-    case_from,
-    described,
-    tensors,
-)
+from opconform.cases.corpus.descriptor import CorpusCase, case_from, described, tensors
 from opconform.cases.corpus.files import CorpusError, compact_json, read_json
 from opconform.cases.corpus.manifest import LONGEST, index_entry, program_folder
 from opconform.cases.corpus.tensors import read_npz, read_tensors_file, tensors_file, write_npz

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fakes.arrays import arrays, values
+from fakes.sampled import arrays, values
 from hypothesis import given
 
-from opconform.cases.corpus.tensors import (
-    read_npz,
-    read_value_file,
-    restored,
-    value_file,
-    write_npz,
-)
+from opconform.cases.corpus.tensors import read_npz, read_value_file, restored, value_file, write_npz
 from opconform.cases.elements import Array, content, type_of
 from opconform.cases.program import Structure
 

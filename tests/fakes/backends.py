@@ -5,14 +5,15 @@ from __future__ import annotations
 import ctypes
 import math
 import os
+import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from opconform.cases.elements import Array, element_type
+from opconform.cases.elements import Array, FloatFormat, element_type, type_of
 from opconform.cases.onnx_model import onnx_bytes
 from opconform.cases.program import Program
 from opconform.cases.runner import Unsupported
@@ -399,3 +400,141 @@ class Unhurried(WrongOnUint32):
     def compute(self, program: Program, arrays: list[Array | None]) -> Array:
         time.sleep(0.015)
         return super().compute(program, arrays)
+
+
+# Arithmetic that is known: formats of inputs, sums and results, flushing, and the order of summation
+
+
+Round = Callable[[Array], Array]
+
+
+class Computes(Right):
+    """Float means with inputs read in `inputs`, added up in `accumulator`, stored and divided in `storage`.
+
+    Names of formats; None is the data's own type. `flushes` every result of an operation, and inputs.
+    """
+
+    inputs: str | None = None
+    accumulator: str | None = None
+    storage: str | None = None
+    flushes = False
+    pairwise = False
+
+    def reduce(self, data: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+        count = math.prod(data.shape[axis] for axis in axes)
+        if not axes or data.dtype.kind in "iu" or not count:
+            return super().reduce(data, axes, keepdims)
+        moved = np.moveaxis(data, axes, range(len(axes)))
+        mean = self.of(list(moved.reshape(count, *moved.shape[len(axes) :])), data.dtype)
+        return np.expand_dims(mean, axes) if keepdims else mean
+
+    def mean(self, inputs: list[Array], version: int) -> Array:
+        super().mean(inputs, version)
+        shape = np.broadcast_shapes(*(x.shape for x in inputs))
+        return self.of([np.broadcast_to(x, shape) for x in inputs], inputs[0].dtype)
+
+    def of(self, terms: list[Array], dtype: np.dtype[np.generic]) -> Array:
+        own = element_type(type_of(np.empty(0, dtype))).float_format
+        read, add, store = (self.rounding(name, own) for name in (self.inputs, self.accumulator, self.storage))
+        total = add(self.added([read(t.astype(np.float64)) for t in terms], add))
+        return self.rounding(None, own)(store(store(total) / len(terms))).astype(dtype)
+
+    def added(self, terms: list[Array], add: Round) -> Array:
+        if len(terms) == 1:
+            return terms[0]
+        half = len(terms) // 2 if self.pairwise else len(terms) - 1
+        return add(self.added(terms[:half], add) + self.added(terms[half:], add))
+
+    def rounding(self, name: str | None, own: FloatFormat) -> Round:
+        from opconform.generators.primitives.errors import format_of, nearest  # few of the hosts need it
+
+        form = format_of(name) if name else own
+
+        def rounded(values: Array) -> Array:
+            found = nearest(form, np.asarray(values))
+            return np.where(np.abs(found) < form.tiny, np.copysign(0.0, found), found) if self.flushes else found
+
+        return rounded
+
+
+class Float16Steps(Computes):
+    accumulator, storage = "float16", "float16"
+
+
+class Bfloat16Steps(Computes):
+    accumulator, storage = "bfloat16", "bfloat16"
+
+
+class Float32Wide(Computes):
+    accumulator, storage = "float32", "float32"
+
+
+class Float32Stored(Computes):
+    """Sums in float32, each result stored in the type itself."""
+
+    accumulator = "float32"
+
+
+class Float32Pairwise(Float32Wide):
+    pairwise = True
+
+
+class Float64Wide(Computes):
+    accumulator, storage = "float64", "float64"
+
+
+class TensorFloat(Computes):
+    """Reads inputs as TensorFloat-32, and adds up in float32."""
+
+    inputs, accumulator, storage = "tf32", "float32", "float32"
+
+
+class Flushing(Computes):
+    flushes = True
+
+
+# Nodes of a cluster: one that needs a device, and one that takes the node down with it
+
+
+WORKER = "FAKE_DASK_WORKER"
+"""The environment variable in which a worker of the tests tells its process id."""
+
+STRUCK = "struck"
+"""The file, in the current folder of the workers, with a line for each time that a node might have been killed."""
+
+
+class NeedsDevice(Right):
+    name = "needs-device"
+
+    def __init__(self) -> None:
+        if "FAKE_DEVICE" not in os.environ:
+            raise OSError("no device found")
+
+
+class KillsNode(Right):
+    name = "kills-node"
+
+    def reduce(self, data: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+        if data.shape == ONE and self.strikes():
+            os.kill(int(os.environ[WORKER]), signal.SIGKILL)
+            time.sleep(60)
+        return super().reduce(data, axes, keepdims)
+
+    def strikes(self) -> bool:
+        return True
+
+
+class KillsNodeOnce(KillsNode):
+    """As a power cut does."""
+
+    def strikes(self) -> bool:
+        with open(STRUCK, "a") as file:  # noqa: PTH123 - its position is what is asked for
+            file.write("once\n")
+            return file.tell() == len("once\n")
+
+
+class AVersionEach(Right):
+    """What comes of installing backends by hand."""
+
+    def version(self) -> str:
+        return os.environ[WORKER]

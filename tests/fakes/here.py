@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,16 +13,10 @@ from dataclasses import dataclass, replace
 import pytest
 
 from opconform.cases.runner import Runner
+from opconform.cli import main
 from opconform.runners.execution import execute, running
 from opconform.runners.execution.execute import Assignment
-from opconform.runners.execution.host import (
-    Host,
-    Isolation,
-    Reply,
-    Request,
-    read_about,
-    read_answer,
-)
+from opconform.runners.execution.host import Host, Isolation, Reply, Request, read_about, read_answer
 from opconform.runners.pool import Found, Limits, Stray, Task, WorkerStartError
 from opconform.runners.registry import BackendSpec, open_runner
 
@@ -92,3 +87,17 @@ def run_here() -> Iterator[None]:
             yield
         finally:
             gc.set_threshold(*threshold)
+
+
+# The command line in a process that can be killed: forked from one that has `fakes.warmed`
+
+
+def run_command(arguments: list[str], own_workers: bool) -> None:
+    """Run `opconform` with these arguments, and nothing to see of it; without workers the cases run here."""
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 1)
+    os.dup2(silent, 2)
+    sys.argv = ["opconform", *arguments]
+    if not own_workers:
+        running.pool_for = pool_here  # type: ignore[assignment]
+    main(arguments)

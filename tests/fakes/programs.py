@@ -7,21 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from opconform.cases.batch import (
-    Batch,
-    Bounds,
-    Check,
-    Expectation,
-    Option,
-)
-from opconform.cases.elements import (
-    Array,
-    comparable,
-    content,
-    element_type,
-    from_json,
-    type_of,
-)
+from opconform.cases.batch import Batch, Bounds, Check, Expectation, Option
+from opconform.cases.elements import Array, comparable, content, element_type, from_json, type_of
 from opconform.cases.program import (
     Attribute,
     AttributeKind,

@@ -294,16 +294,13 @@ def reciprocal(total, n, one):
     return one(total * one(one(1.0) / one(n)))
 
 
-DIVISIONS = (divided, reciprocal)
-
-
 def means(x, accumulator, output):
     """All means of a vector: every order and division in `accumulator`, rounded to `output` at the end."""
     one = np.dtype(accumulator).type
     wide = [one(v) for v in x]
     with np.errstate(all="ignore"):
         for order in ORDERS:
-            for division in DIVISIONS:
+            for division in (divided, reciprocal):
                 yield np.dtype(output).type(division(order(wide, one), len(x), one))
         shares = [one(v / one(len(x))) for v in wide]
         inverse = one(one(1.0) / one(len(x)))

@@ -7,14 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opconform.cases.errors import OpconformError
-from opconform.cases.ids import (
-    Selection,
-    Shard,
-    cost_of,
-    of_shard,
-    shard_of,
-    shared_out,
-)
+from opconform.cases.ids import Selection, Shard, cost_of, of_shard, shard_of, shared_out
 from opconform.generators.fills import RECIPES, UNDRAWN
 from opconform.generators.selection import selected
 from opconform.generators.source import GeneratedCases

@@ -10,25 +10,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from opconform.cases.batch import (
-    Batch,
-    Bounds,
-    Check,
-    Expectation,
-    Option,
-)
+from opconform.cases.batch import Batch, Bounds, Check, Expectation, Option
 from opconform.cases.elements import Array, comparable, type_of
-from opconform.cases.program import (
-    Attribute,
-    Body,
-    Input,
-    Node,
-    OperatorVersion,
-    Output,
-    Program,
-    Structure,
-    Tensor,
-)
+from opconform.cases.program import Attribute, Body, Input, Node, OperatorVersion, Output, Program, Structure, Tensor
 from opconform.reports.script import reproduction
 from opconform.reports.show import _expectation_lines, node_text
 from opconform.reports.site.case_pages import bounds_told, difference_told, tensor_told

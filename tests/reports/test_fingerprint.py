@@ -4,7 +4,7 @@ import functools
 import itertools
 
 import pytest
-from fakes.arithmetics import (
+from fakes.backends import (
     Bfloat16Steps,
     Computes,
     Float16Steps,
@@ -23,15 +23,7 @@ from opconform.cases.elements import Declaration, DeclaredType
 from opconform.cases.results import Result
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
-from opconform.reports.arithmetic import (
-    DIFFERS,
-    Fingerprints,
-    ProbeSite,
-    Widths,
-    evidence_on,
-    format_told,
-    rolled_up,
-)
+from opconform.reports.arithmetic import DIFFERS, Fingerprints, ProbeSite, Widths, evidence_on, format_told, rolled_up
 from opconform.runners.judging.accuracy import Accuracy, Grade
 
 PROBES = ("/beside-2^", "/upon-2^", "/inexact/", "/underflow/", "/subnormal")

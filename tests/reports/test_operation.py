@@ -13,13 +13,7 @@ from fakes.judging import single
 from fakes.programs import STRUCTURED, constant, feed, onnx_program
 
 from opconform.cases.batch import Batch, Bounds, Option
-from opconform.cases.program import (
-    Attribute,
-    Input,
-    OperatorVersion,
-    Output,
-    Program,
-)
+from opconform.cases.program import Attribute, Input, OperatorVersion, Output, Program
 from opconform.generators.source import GeneratedCases
 from opconform.reports.show import node_text, operation_lines
 

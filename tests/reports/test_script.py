@@ -25,13 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opconform.cases.batch import Batch, Bounds, Flag, Option
-from opconform.cases.elements import (
-    Array,
-    bits_of,
-    comparable,
-    element_type,
-    from_json,
-)
+from opconform.cases.elements import Array, bits_of, comparable, element_type, from_json
 from opconform.cases.errors import OpconformError
 from opconform.cases.program import Attribute, OperatorVersion, Tensor
 from opconform.cases.results import Result, result_from_json

@@ -13,14 +13,7 @@ from fakes.judging import accuracy_of, single
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opconform.cases.batch import (
-    Bounds,
-    Expectation,
-    Flag,
-    Option,
-    Residue,
-    Spread,
-)
+from opconform.cases.batch import Bounds, Expectation, Flag, Option, Residue, Spread
 from opconform.cases.elements import FloatFormat, element_type
 from opconform.generators.source import GeneratedCases
 from opconform.runners.judging.accuracy import Accuracy, Grade, accuracy_from, attach_accuracy, ulp_exponent

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fakes import attachments, backends
+from fakes import backends, results
 from fakes.backends import Right
 from fakes.here import HostsHere
 from fakes.sampled import slow
@@ -28,12 +28,7 @@ from opconform.generators.source import GeneratedCases
 from opconform.reports.certificates import AttachCertificate
 from opconform.runners.execution.execute import Worker
 from opconform.runners.judging.accuracy import accuracies, attach_accuracy
-from opconform.runners.judging.answers import (
-    Answer,
-    Answers,
-    Refusal,
-    Stack,
-)
+from opconform.runners.judging.answers import Answer, Answers, Refusal, Stack
 from opconform.runners.judging.judge import judge
 from opconform.runners.judging.kept import KeepOutputs
 
@@ -206,7 +201,7 @@ def fake(name: str) -> Right:
 
 ATTACH = {
     "accuracy": attach_accuracy,
-    "told": attachments.told,
+    "told": results.told,
     "outputs": KeepOutputs("failures"),
     "certificate": AttachCertificate(SOURCE, KeepOutputs("failures")),
 }
@@ -220,7 +215,7 @@ BACKENDS = [
 
 
 @pytest.mark.parametrize(
-    "attach", [slow({}), slow(ATTACH), ALL, slow({"outputs": KeepOutputs("digest")}), {"no": attachments.raises}]
+    "attach", [slow({}), slow(ATTACH), ALL, slow({"outputs": KeepOutputs("digest")}), {"no": results.raises}]
 )
 @pytest.mark.parametrize("name", BACKENDS)
 def test_a_worker_records_a_group_as_it_does_its_cases(name: str, attach: Mapping[str, Any]) -> None:

@@ -13,14 +13,7 @@ from fakes.judging import batch_of, judging_script, read_option
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opconform.cases.batch import (
-    Bounds,
-    Check,
-    CheckName,
-    Expectation,
-    Flag,
-    Option,
-)
+from opconform.cases.batch import Bounds, Check, CheckName, Expectation, Flag, Option
 from opconform.cases.elements import Array, type_of
 from opconform.cases.results import Outcome
 from opconform.runners.judging.answers import Answer, Answers

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from fakes.cluster_backends import STRUCK
+from fakes.backends import STRUCK
 from fakes.results import Ran
 
 from opconform.cases.errors import OpconformError
@@ -158,10 +158,10 @@ def test_a_crash_costs_its_case_and_no_worker_of_the_cluster(cluster: Cluster, r
 
 
 def test_a_resource_is_where_it_is(cluster: Cluster, run: Any) -> None:
-    there = run("@cluster_backends:NeedsDevice", *INT32, *cluster.where, "--resource", "npu=1")
+    there = run("@backends:NeedsDevice", *INT32, *cluster.where, "--resource", "npu=1")
     assert there.code == 0, there.output
     assert there.executor["workers"] == 1
-    nowhere = run("@cluster_backends:NeedsDevice", *INT32, *cluster.where, *GOOD)
+    nowhere = run("@backends:NeedsDevice", *INT32, *cluster.where, *GOOD)
     assert nowhere.code == 2
     (lacking,) = set(cluster.workers("good")) - set(cluster.workers("npu"))
     assert "OSError: no device found" in nowhere.output
@@ -174,7 +174,7 @@ def test_a_resource_is_where_it_is(cluster: Cluster, run: Any) -> None:
 def test_a_worker_killed_during_a_run_costs_nothing(cluster: Cluster, run: Any) -> None:
     select = ("--select", f"{V13}/*")
     before = cluster.workers("good")
-    there = run("@cluster_backends:KillsNodeOnce", *select, *cluster.where, *GOOD)
+    there = run("@backends:KillsNodeOnce", *select, *cluster.where, *GOOD)
     assert (cluster.folder / STRUCK).read_text().count("once") > 1, "one was killed, and its batch ran again"
     assert there.results == run("@backends:Right", *select, "--jobs", "1").results
     assert len(there.lines) == len(there.results)
@@ -183,7 +183,7 @@ def test_a_worker_killed_during_a_run_costs_nothing(cluster: Cluster, run: Any) 
 
 
 def test_a_case_that_kills_its_node_each_time_is_a_crash_and_the_others_are_judged(cluster: Cluster, run: Any) -> None:
-    there = run("@cluster_backends:KillsNode", *INT32, *cluster.where, *GOOD)
+    there = run("@backends:KillsNode", *INT32, *cluster.where, *GOOD)
     crashed = {case: r for case, r in there.results.items() if r["outcome"] == "crash"}
     assert list(crashed) == [FRACTION]
     assert "KilledWorker: 2 workers of the cluster died" in crashed[FRACTION]["detail"]
@@ -210,7 +210,7 @@ def test_a_worker_without_the_suite_is_named(cluster: Cluster, run: Any) -> None
 
 
 def test_workers_with_different_versions_of_a_backend_are_refused(cluster: Cluster, run: Any) -> None:
-    ran = run("@cluster_backends:AVersionEach", *INT32, *cluster.where, *GOOD)
+    ran = run("@backends:AVersionEach", *INT32, *cluster.where, *GOOD)
     assert ran.code == 2
     assert "one run, one version" in ran.output
 

@@ -12,14 +12,7 @@ import pytest
 from fakes.backends import Right
 from fakes.here import HostsHere
 
-from opconform.cases.batch import (
-    Batch,
-    Bounds,
-    Check,
-    Expectation,
-    Flag,
-    Option,
-)
+from opconform.cases.batch import Batch, Bounds, Check, Expectation, Flag, Option
 from opconform.cases.elements import Array
 from opconform.cases.program import OperatorVersion, Output, Program
 from opconform.generators.source import GeneratedCases

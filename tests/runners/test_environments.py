@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,6 @@ import pytest
 from click.testing import CliRunner
 from click.testing import Result as Invoked
 from fakes.programs import STRUCTURED, feed, onnx_program
-from fakes.wheels import wheel
 
 from opconform.cases.elements import Array, content, element_type, type_of
 from opconform.cases.errors import OpconformError
@@ -36,7 +36,7 @@ from opconform.runners.programs.environments import (
 from opconform.runners.registry import backend_spec, known_backends, open_runner, standards_of_name
 
 PYTHON = Path(sys.executable)
-CLIENT = Path(__file__).parents[2] / "runners" / "programs" / "clients" / "python_client.py"
+CLIENT = Path(__file__).parents[2] / "runners" / "clients" / "python_client.py"
 
 
 def elsewhere(name: str) -> Runner:
@@ -272,6 +272,50 @@ def test_releases_are_ordered_by_their_numbers() -> None:
 
 
 # Environments, from wheels in a folder
+
+
+FAKE_LIBRARY = """
+import numpy as np
+from .capi import onnxruntime_pybind11_state
+__version__ = "{version}"
+{more}
+class SessionOptions:
+    def add_session_config_entry(self, name, value): pass
+class RunOptions: pass
+class OrtValue: pass
+class GraphOptimizationLevel:
+    ORT_ENABLE_ALL = 99
+def set_default_logger_severity(level): print("nobody's answer")
+class InferenceSession:
+    def __init__(self, model, options, providers, enable_fallback):
+        if b"Abs" not in model:
+            raise RuntimeError("Unsupported model IR version: 99, max supported IR version: 9")
+    def run(self, names, feeds, options):
+        (x,) = feeds.values()
+        return [{formula}]
+"""
+
+
+def wheel(folder: Path, version: str, *, formula: str = "np.abs(x)", more: str = "") -> Path:
+    """Write a release of a package called onnxruntime that is none: it knows Abs alone.
+
+    It finds NumPy where the running interpreter has it, and pip needs no index for it.
+    """
+    info = f"onnxruntime-{version}.dist-info"
+    files = {
+        "onnxruntime/__init__.py": FAKE_LIBRARY.format(version=version, formula=formula, more=more),
+        "onnxruntime/capi/__init__.py": "",
+        "onnxruntime/capi/onnxruntime_pybind11_state.py": "class NotImplemented(Exception): pass\n",
+        "numpy_of_the_tests.pth": str(Path(np.__file__).parents[1]),
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: onnxruntime\nVersion: {version}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    files[f"{info}/RECORD"] = "".join(f"{name},,\n" for name in [*files, f"{info}/RECORD"])
+    path = folder / f"onnxruntime-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return path
 
 
 @pytest.fixture

@@ -15,14 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opconform.cases.elements import element_types
-from opconform.runners.execution.host import (
-    Hosts,
-    OurFailure,
-    Request,
-    Unreadable,
-    read_about,
-    read_answer,
-)
+from opconform.runners.execution.host import Hosts, OurFailure, Request, Unreadable, read_about, read_answer
 from opconform.runners.judging.answers import Answer
 from opconform.runners.pool import Limits, Loss, WorkerStartError
 from opconform.runners.registry import backend_spec

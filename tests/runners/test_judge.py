@@ -10,13 +10,7 @@ from fakes.judging import judge_answer, judge_refusal, single
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opconform.cases.batch import (
-    Bounds,
-    Expectation,
-    Flag,
-    Option,
-    Spread,
-)
+from opconform.cases.batch import Bounds, Expectation, Flag, Option, Spread
 from opconform.cases.elements import Array, element_type
 from opconform.cases.results import Outcome
 from opconform.generators.source import GeneratedCases

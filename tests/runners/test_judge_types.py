@@ -9,22 +9,11 @@ import numpy as np
 import pytest
 from fakes.judging import batch_of
 
-from opconform.cases.batch import (
-    Batch,
-    Bounds,
-    Expectation,
-    Flag,
-    Option,
-)
+from opconform.cases.batch import Batch, Bounds, Expectation, Flag, Option
 from opconform.cases.elements import Array, element_type, type_of
 from opconform.cases.program import OperatorVersion, Output, Program, Structure, optional, sequence
 from opconform.runners.judging.accuracy import accuracies
-from opconform.runners.judging.answers import (
-    Answer,
-    Answers,
-    answer_of,
-    same_answer,
-)
+from opconform.runners.judging.answers import Answer, Answers, answer_of, same_answer
 from opconform.runners.judging.judge import Verdict, judge
 
 FLOATS = ("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float4e2m1", "bfloat16", "float16")

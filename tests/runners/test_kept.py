@@ -15,12 +15,7 @@ from opconform.cases.results import Outcome
 from opconform.generators.source import GeneratedCases
 from opconform.runners.judging.answers import Answers
 from opconform.runners.judging.judge import Verdict
-from opconform.runners.judging.kept import (
-    KEEP,
-    KeepOutputs,
-    tensor_from_json,
-    tensor_to_json,
-)
+from opconform.runners.judging.kept import KEEP, KeepOutputs, tensor_from_json, tensor_to_json
 
 CASE = GeneratedCases().case("onnx/ReduceMean-13/float32/3x2x2/axes=2,0/ramp/axes-unsorted")
 TENSORS: list[Array] = [

@@ -18,7 +18,7 @@ from opconform.runners.backends.onednn_library import is_installed
 from opconform.specs.audit import Audit, LibraryAttribute, LibraryReading, LibrarySchema, audit
 from opconform.specs.loader import Library, default_root
 
-FAKES = "fakes.library_operations"
+FAKES = "fakes.libraries"
 SOME = {"openvino": f"{FAKES}:SomeOfOpenVino", "onednn": f"{FAKES}:SomeOfOneDnn"}
 INSTALLED = {"openvino": importlib.util.find_spec("openvino") is not None, "onednn": is_installed()}
 ALONE = {"openvino": f"{FAKES}:ReduceMeanOfOpenVino", "onednn": f"{FAKES}:ReduceMeanOfOneDnn"}
@@ -56,8 +56,8 @@ def audited(folder: Path, standard: str, texts: Mapping[str, str]) -> Audit:
 @pytest.mark.parametrize("standard", STANDARDS)
 def test_the_shipped_specs_do_not_differ_from_the_library(standard: str, tmp_path: Path) -> None:
     found = audited(tmp_path, standard, {"ReduceMean": SHIPPED[standard].read_text()})
-    assert [str(error) for error in found.differences] == []
-    assert found.unchecked == ()
+    assert [str(error) for error in found.findings.differences] == []
+    assert found.findings.unchecked == ()
 
 
 # What is replaced in the signature of ReduceMean, by what («: where the audit must point), words of the difference.

@@ -10,12 +10,7 @@ from onnx import AttributeProto, helper, numpy_helper
 
 from opconform.cases.elements import content, element_type, element_types
 from opconform.cases.onnx_model import feed_names, feeds, ir_version, onnx_bytes, onnx_model, opset_of, output_names
-from opconform.cases.program import (
-    Input,
-    OperatorVersion,
-    Output,
-    Program,
-)
+from opconform.cases.program import Input, OperatorVersion, Output, Program
 
 AXES = constant("axes", np.array([1], np.int64))
 

@@ -8,22 +8,9 @@ import numpy as np
 import pytest
 from fakes.programs import constant, feed, mean, onnx_program, reduce_mean
 
-from opconform.cases.elements import (
-    Array,
-    canonical,
-    comparable,
-    content,
-    element_type,
-    element_types,
-    type_of,
-)
+from opconform.cases.elements import Array, canonical, comparable, content, element_type, element_types, type_of
 from opconform.cases.program import Program
-from opconform.cases.runner import (
-    Classifies,
-    Describes,
-    NotInstalled,
-    Unsupported,
-)
+from opconform.cases.runner import Classifies, Describes, NotInstalled, Unsupported
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 from opconform.runners.backends.onnxruntime import WORDS, OnnxRuntime, OnnxRuntimeNoOpt
@@ -305,7 +292,7 @@ def test_a_plain_class_around_the_library_fails_where_the_built_in_one_does() ->
     source = GeneratedCases()
     globs = [f"onnx/{name}-*" for name in ("Mean", "ReduceMean", "Shape", "Sqrt", "And", "Add", "TopK")]
     cases = list(planned(source.library, Selection(tuple(globs), suite="smoke")))
-    own = f"python:{Path(__file__).parents[1] / 'fakes' / 'plain_onnxruntime.py'}:Plain"
+    own = "python:fakes.libraries:PlainOnnxRuntime"
     failing = []
     for backend in ("onnxruntime", own):
         told = run_cases(Assignment(backend_spec(backend), source), [cases], jobs=1, limits=Limits(run_seconds=60))

@@ -15,15 +15,7 @@ import pytest
 from fakes.programs import constant, feed, mean, onnx_program, reduce_mean
 from fakes.sampled import slow
 
-from opconform.cases.elements import (
-    Array,
-    Declaration,
-    canonical,
-    content,
-    element_type,
-    element_types,
-    type_of,
-)
+from opconform.cases.elements import Array, Declaration, canonical, content, element_type, element_types, type_of
 from opconform.cases.errors import ProgramError
 from opconform.cases.program import (
     UNRANKED,
@@ -38,12 +30,7 @@ from opconform.cases.program import (
     tensor,
 )
 from opconform.cases.results import Outcome, Result
-from opconform.cases.runner import (
-    Classifies,
-    Describes,
-    NotInstalled,
-    Unsupported,
-)
+from opconform.cases.runner import Classifies, Describes, NotInstalled, Unsupported
 from opconform.generators.source import GeneratedCases
 from opconform.reports.arithmetic import ArithmeticTables
 from opconform.runners.backends.openvino import ELEMENT_TYPES, WORDS, OpenVino, OpenVinoEvaluate, OpenVinoOnnx

@@ -17,7 +17,10 @@ from fakes.sampled import slow
 
 from opconform.runners.pool import Limits, Loss, Pool, Stray
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fakes look into /proc")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="the fakes look into /proc"),
+    pytest.mark.usefixtures("no_waiting_for_ever"),
+]
 
 # What each fault is reported as, and how the process ended.
 ENDS = {
@@ -37,18 +40,6 @@ ENDS = {
     "raise": ("raised", ""),
 }
 USUAL = ("segv", "exit0", "hang", "garbage", "closeall", "raise")
-
-
-@pytest.fixture(autouse=True)
-def _no_test_waits_for_ever() -> Iterator[None]:
-    def stop(*_: object) -> None:
-        raise TimeoutError("the pool does not come back")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(60)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
 
 
 def around(key: str) -> list[str]:

@@ -19,23 +19,15 @@ from fakes.pool_tasks import Counting, Faulty, Poisonous, WarmFactory, Witness
 
 from opconform.runners.pool import Limits, Loss, Pool, Stray, Task
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="the fakes look into /proc")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="the fakes look into /proc"),
+    pytest.mark.usefixtures("no_waiting_for_ever"),
+]
 
 TESTS = Path(__file__).parents[1]
 SOON = Limits(run_seconds=0.5, prepare_seconds=0.5)
 BOTH = pytest.mark.parametrize("fork", [False, True], ids=["spawn", "fork"])
-
-
-@pytest.fixture(autouse=True)
-def _no_test_waits_for_ever() -> Iterator[None]:
-    def stop(*_: object) -> None:
-        raise TimeoutError("the pool does not come back")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(120)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
 
 
 class Outcome:

@@ -7,12 +7,7 @@ import contextlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opconform.runners.pool.wire import (
-    Corrupt,
-    Frame,
-    FrameReader,
-    FrameWriter,
-)
+from opconform.runners.pool.wire import Corrupt, Frame, FrameReader, FrameWriter
 
 frames = st.builds(Frame, *(st.integers(0, 2**32 - 1) for _ in range(4)), st.binary(max_size=50))
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,21 +19,12 @@ from fakes.pool_tasks import Faulty, run
 from opconform.cases.errors import OpconformError
 from opconform.runners.pool import Limits, Loss, Pool, WorkerStartError
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fakes look into /proc")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="the fakes look into /proc"),
+    pytest.mark.usefixtures("no_waiting_for_ever"),
+]
 
 TESTS = Path(__file__).parents[1]
-
-
-@pytest.fixture(autouse=True)
-def _no_test_waits_for_ever() -> Iterator[None]:
-    def stop(*_: object) -> None:
-        raise TimeoutError("the pool does not come back")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(60)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
 
 
 # Starting workers

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opconform.runners.backends.library_reading import (
-    COUNTED,
-    Layout,
-    TypeOrAny,
-    layout_of,
-    taken,
-)
+from opconform.runners.backends.library_reading import COUNTED, Layout, TypeOrAny, layout_of, taken
 from opconform.specs.model import Port, Signature
 
 TYPES = ("float32", "float64", "int32", "int64")

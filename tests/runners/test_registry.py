@@ -18,12 +18,7 @@ from fakes.programs import mean
 
 from opconform.cases.errors import OpconformError
 from opconform.cases.runner import NotInstalled
-from opconform.runners.registry import (
-    BackendSpec,
-    backend_spec,
-    known_backends,
-    open_runner,
-)
+from opconform.runners.registry import BackendSpec, backend_spec, known_backends, open_runner
 
 _numbers = itertools.count()
 

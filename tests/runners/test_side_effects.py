@@ -22,7 +22,7 @@ from opconform.reports.site.case_lists import unpacked
 from opconform.runners.execution.execute import Worker
 from opconform.runners.execution.host import Hosts, Request
 from opconform.runners.judging.answers import Answer
-from opconform.runners.judging.kept import judged_again
+from opconform.runners.judging.kept import judged_anew, same_verdict
 from opconform.runners.pool import Limits
 from opconform.runners.registry import backend_spec
 
@@ -97,8 +97,8 @@ def test_judged_again_it_stays_a_failure() -> None:
     (case,) = SOURCE.batches(CASES[:1])
     (data,) = case.tensors()
     answer = data.astype(np.float64).mean(axis=1, keepdims=True).astype(np.float32)
-    again = judged_again(result, case, Answer((answer,)), required={}, before={})
-    assert (again.outcome, again.reason, again.detail) == (result.outcome, result.reason, result.detail)
+    assert same_verdict(judged_anew(result, case, Answer((answer,)), required={}, before={}), result)
+    assert (result.outcome, result.reason) == (Outcome.WRONG_VALUE, "input-overwritten")
 
 
 def test_a_run_shows_it_everywhere(tmp_path: Path) -> None:

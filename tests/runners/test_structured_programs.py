@@ -8,25 +8,9 @@ import onnx
 import pytest
 from fakes.programs import BRANCHES, STRUCTURED, program
 
-from opconform.cases.elements import (
-    comparable,
-    element_type,
-    from_json,
-    to_json,
-    type_of,
-)
+from opconform.cases.elements import comparable, element_type, from_json, to_json, type_of
 from opconform.cases.onnx_model import onnx_bytes
-from opconform.cases.program import (
-    NO_VERSION,
-    Attribute,
-    Body,
-    Input,
-    Node,
-    OperatorVersion,
-    Output,
-    Tensor,
-    flat,
-)
+from opconform.cases.program import NO_VERSION, Attribute, Body, Input, Node, OperatorVersion, Output, Tensor, flat
 from opconform.cases.runner import Runner
 from opconform.runners.backends.onnx_reference import OnnxReference
 from opconform.runners.backends.onnxruntime import OnnxRuntime

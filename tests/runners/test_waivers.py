@@ -8,13 +8,7 @@ from fakes.results import MEAN, case, invalid, result
 
 from opconform.cases.errors import OpconformError
 from opconform.cases.results import Outcome, Result
-from opconform.runners.judging.terms import (
-    Demands,
-    Profile,
-    Promise,
-    WaiverRun,
-    load_waivers,
-)
+from opconform.runners.judging.terms import Demands, Profile, Promise, WaiverRun, load_waivers
 
 TODAY = dt.date(2026, 6, 15)
 ENTRY = {

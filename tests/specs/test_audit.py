@@ -8,13 +8,7 @@ import pytest
 
 from opconform.cases.errors import OpconformError
 from opconform.specs.audit import Coverage, Exercise, audit
-from opconform.specs.audit.findings import (
-    DOMAINS,
-    as_float32,
-    newest_opset,
-    onnx_signatures,
-    onnx_version,
-)
+from opconform.specs.audit.findings import DOMAINS, as_float32, newest_opset, onnx_signatures, onnx_version
 from opconform.specs.loader import Library, default_root
 from opconform.specs.scaffold import scaffold
 
@@ -42,8 +36,8 @@ def test_a_scaffold_of_every_operator_loads_and_audits_clean(tmp_path) -> None:
     texts = {name: filled(f"onnx/{d or 'ai.onnx'}/{name}") for d in DOMAINS for name in onnx_signatures(d)}
     library = library_of(tmp_path, texts)
     found = audit(library)
-    assert found.differences == ()
-    assert found.unchecked == ()
+    assert found.findings.differences == ()
+    assert found.findings.unchecked == ()
     for domain in DOMAINS:
         for name, versions in onnx_signatures(domain).items():
             spec = library.spec(f"onnx/{name}")
@@ -187,7 +181,7 @@ def test_a_damaged_spec_is_found_out_at_its_place(name: str, tmp_path) -> None:
     marked, count = re.subn(old, new, filled(f"onnx/{operator}"), count=1)
     assert count == 1
     stem = "Adds" if name == "an unknown operator" else operator
-    found = audit(library_of(tmp_path, {stem: marked.replace("«", "")})).differences
+    found = audit(library_of(tmp_path, {stem: marked.replace("«", "")})).findings.differences
     assert any(expected in error.message for error in found), found
     first = next(error for error in found if expected in error.message)
     if "«" in marked:
@@ -198,7 +192,7 @@ def test_a_damaged_spec_is_found_out_at_its_place(name: str, tmp_path) -> None:
 
 def test_what_versions_inherit_is_told_once_where_it_is_written(tmp_path) -> None:
     text = filled("onnx/Mean").replace("data_0: T+", "data_0: T*")
-    found = audit(library_of(tmp_path, {"Mean": text})).differences
+    found = audit(library_of(tmp_path, {"Mean": text})).findings.differences
     assert [error.message for error in found] == [
         "input 1: here data_0: T*, the schema has data_0: T+ (version 1, 6, 8, 13)"
     ]
@@ -208,7 +202,7 @@ def test_defaults_are_compared_as_the_float32_that_onnx_stores(tmp_path) -> None
     text = filled("onnx/Clip")
     assert "max: float = 3.4028235e+38" in text
     text = text.replace("max: float = 3.4028235e+38", "max: float = 3.4028234663852886e+38")
-    assert audit(library_of(tmp_path, {"Clip": text})).differences == ()
+    assert audit(library_of(tmp_path, {"Clip": text})).findings.differences == ()
 
 
 def test_a_version_that_the_installed_onnx_is_too_old_for_is_no_difference(tmp_path) -> None:
@@ -216,8 +210,8 @@ def test_a_version_that_the_installed_onnx_is_too_old_for_is_no_difference(tmp_p
     text = filled("onnx/Add").replace("\nclauses:", f"\n  {newer}:\n    types: {{T: [..., bool]}}\n\nclauses:")
     new = re.sub(r"(?s)  1:.*\nclauses", f"  {newer}: {{inputs: {{x: bool}}}}\nclauses", filled("onnx/Abs"))
     found = audit(library_of(tmp_path, {"Add": text, "New": new.replace("onnx/Abs", "onnx/New")}))
-    assert found.differences == ()
-    assert found.unchecked == (
+    assert found.findings.differences == ()
+    assert found.findings.unchecked == (
         f"onnx/Add-{newer} cannot be checked: onnx {onnx_version()} is older",
         f"onnx/New-{newer} cannot be checked: onnx {onnx_version()} is older",
     )
@@ -228,10 +222,10 @@ def test_a_version_that_was_amended_is_not_held_against_earlier_releases(tmp_pat
         return filled("onnx/Add").replace("{T: [..., bfloat16]}", "{T: [..., bool]}" + amended)
 
     wrong = audit(library_of(tmp_path / "wrong", {"Add": of('\n    amended: "1.16"')}))
-    assert "only here: bool" in wrong.differences[0].message
+    assert "only here: bool" in wrong.findings.differences[0].message
     found = audit(library_of(tmp_path / "later", {"Add": of('\n    amended: "999.1"')}))
-    assert f"onnx/Add-13 cannot be checked: onnx {onnx_version()} is older" in found.unchecked
-    assert all("version 13" not in error.message for error in found.differences)
+    assert f"onnx/Add-13 cannot be checked: onnx {onnx_version()} is older" in found.findings.unchecked
+    assert all("version 13" not in error.message for error in found.findings.differences)
 
 
 def test_a_release_that_is_a_number_is_told(tmp_path) -> None:
@@ -242,7 +236,7 @@ def test_a_release_that_is_a_number_is_told(tmp_path) -> None:
 
 def test_the_shipped_specs_do_not_differ_from_the_standard() -> None:
     found = audit(Library())
-    assert [str(error) for error in found.differences] == []
+    assert [str(error) for error in found.findings.differences] == []
 
 
 def test_totals_are_those_of_the_standard(tmp_path) -> None:

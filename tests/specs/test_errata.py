@@ -5,12 +5,7 @@ from pathlib import Path
 import pytest
 
 from opconform.cases.errors import OpconformError
-from opconform.runners.judging.terms import (
-    Errata,
-    Suspensions,
-    disputed_clauses,
-    load_errata,
-)
+from opconform.runners.judging.terms import Errata, Suspensions, disputed_clauses, load_errata
 from opconform.specs.loader import spec_of
 from opconform.specs.reading import read_file
 

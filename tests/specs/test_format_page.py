@@ -21,7 +21,7 @@ def test_the_example_loads_and_agrees_with_the_standard(tmp_path) -> None:
     assert list(spec.versions) == [1, 6, 13, 14]
     (tmp_path / "onnx").mkdir()
     (tmp_path / "onnx" / "Relu.yaml").write_text(example)
-    assert audit(Library(tmp_path)).differences == ()
+    assert audit(Library(tmp_path)).findings.differences == ()
 
 
 def test_every_block_of_yaml_can_be_read() -> None:

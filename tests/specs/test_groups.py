@@ -8,12 +8,7 @@ from hypothesis import strategies as st
 
 from opconform.cases.elements import element_types
 from opconform.cases.errors import OpconformError
-from opconform.specs.model import (
-    ELEMENT_TYPES,
-    GROUPS,
-    compress,
-    expand,
-)
+from opconform.specs.model import ELEMENT_TYPES, GROUPS, compress, expand
 
 
 def test_groups_are_frozen() -> None:

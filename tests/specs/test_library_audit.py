@@ -6,15 +6,7 @@ from pathlib import Path
 import pytest
 
 from opconform.cases.errors import OpconformError
-from opconform.specs.audit import (
-    Audit,
-    Coverage,
-    Exercise,
-    LibraryAttribute,
-    LibraryReading,
-    Listing,
-    audit,
-)
+from opconform.specs.audit import Audit, Coverage, Exercise, LibraryAttribute, LibraryReading, Listing, audit
 from opconform.specs.audit import LibrarySchema as Schema
 from opconform.specs.loader import Library
 
@@ -74,13 +66,13 @@ def audited(
 
 
 def messages(found: Audit) -> list[str]:
-    return [error.message for error in found.differences]
+    return [error.message for error in found.findings.differences]
 
 
 def test_a_spec_that_the_library_bears_out_has_no_differences(tmp_path) -> None:
     found = audited(tmp_path)
     assert messages(found) == []
-    assert found.unchecked == found.findings.beyond == found.findings.failures == ()
+    assert found.findings.unchecked == found.findings.beyond == found.findings.failures == ()
 
 
 # what is replaced in POOL, by what («: where the audit must point), words of the difference
@@ -123,7 +115,7 @@ def test_a_damaged_spec_is_found_out_at_its_place(name: str, tmp_path) -> None:
     old, new, expected = DAMAGE[name]
     assert POOL.count(old) == 1
     marked = POOL.replace(old, new)
-    found = audited(tmp_path, marked.replace("«", "")).differences
+    found = audited(tmp_path, marked.replace("«", "")).findings.differences
     first = next((error for error in found if expected in error.message), None)
     assert first is not None, found
     if "«" in marked:
@@ -208,23 +200,23 @@ DISPUTED = """\
 def test_a_difference_that_a_disputed_clause_is_about_is_listed_apart(part, old, new, tmp_path) -> None:
     text = POOL.replace(old, new) + DISPUTED.replace("PART", part)
     found = audited(tmp_path, text)
-    assert [error.message.endswith("(version 1)") for error in found.disputed] == [True]
-    assert "; disputed by clause taken, https://example.org/1" in found.disputed[0].message
-    assert [error.message.endswith("(version 8)") for error in found.differences] == [True]  # the clause ended before
-    assert json.loads(found.to_json())["disputed"][0]["line"] == found.disputed[0].position.line
+    assert [error.message.endswith("(version 1)") for error in found.findings.disputed] == [True]
+    assert "; disputed by clause taken, https://example.org/1" in found.findings.disputed[0].message
+    assert [error.message.endswith("(version 8)") for error in found.findings.differences] == [True]  # it ended
+    assert json.loads(found.to_json())["disputed"][0]["line"] == found.findings.disputed[0].position.line
 
 
 def test_a_dispute_covers_no_other_part(tmp_path) -> None:
     text = POOL.replace("= false", "= true") + DISPUTED.replace("PART", "attributes.mode")
     found = audited(tmp_path, text)
-    assert found.disputed == ()
-    assert len(found.differences) == 1
+    assert found.findings.disputed == ()
+    assert len(found.findings.differences) == 1
 
 
 def test_what_cannot_be_checked_is_said(tmp_path) -> None:
     found = audited(tmp_path, told={1: Schema(ATTRIBUTES), 8: Schema(None, frozenset([1, 2]), frozenset([1]), 8, {})})
     assert messages(found) == []
-    assert found.unchecked == (
+    assert found.findings.unchecked == (
         "openvino/Pool-1: inputs, outputs and types cannot be checked: Lib 1.2 refuses every operation that was tried",
         "openvino/Pool-8: the attributes cannot be checked",
         "openvino/Pool-8: the types of T cannot be checked",
@@ -243,11 +235,11 @@ def test_a_version_that_could_not_be_asked_about_is_a_failure_and_no_difference(
 
 def test_what_is_newer_than_the_library_is_no_difference(tmp_path) -> None:
     text = POOL.replace("clauses:", "  17:\n    change: words\nclauses:")
-    assert audited(tmp_path, text).unchecked == ("openvino/Pool-17 cannot be checked: Lib 1.2 is older",)
+    assert audited(tmp_path, text).findings.unchecked == ("openvino/Pool-17 cannot be checked: Lib 1.2 is older",)
     new = POOL.replace("/Pool", "/New")
     found = audited(tmp_path / "new", new, later=("New",))
     assert messages(found) == []
-    assert found.unchecked[0] == "openvino/New-1 cannot be checked: Lib 1.2 is older"
+    assert found.findings.unchecked[0] == "openvino/New-1 cannot be checked: Lib 1.2 is older"
 
 
 def test_totals_are_what_the_library_tells(tmp_path) -> None:

@@ -11,14 +11,7 @@ from fakes.specs import MEAN, REDUCE, VOCABULARY, spec_from
 from opconform.cases.errors import OpconformError
 from opconform.cases.program import OperatorVersion
 from opconform.specs.loader import Library, UnknownOperator, default_root, spec_of
-from opconform.specs.model import (
-    AttributeSignature,
-    Condition,
-    Operand,
-    Port,
-    Recipe,
-    Word,
-)
+from opconform.specs.model import AttributeSignature, Condition, Operand, Port, Recipe, Word
 from opconform.specs.reading import SpecErrors, read, read_file
 
 WITHOUT_VERSION = """\

@@ -7,15 +7,7 @@ import pytest
 from fakes.specs import REDUCE, spec_from
 
 from opconform.specs.loader import Library, spec_of
-from opconform.specs.model import (
-    Condition,
-    Operand,
-    Recipe,
-    TensorValue,
-    TypeSource,
-    Vocabulary,
-    Word,
-)
+from opconform.specs.model import Condition, Operand, Recipe, TensorValue, TypeSource, Vocabulary, Word
 from opconform.specs.reading import SpecError, SpecErrors, read
 
 EXAMPLES = Library(Path(__file__).parent / "examples")

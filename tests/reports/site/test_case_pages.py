@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from fakes.here import run_here
-from fakes.results import result, write_folder
-from fakes.site_results import HOSTILE, IDS, LARGE, MESSAGE, RIGHT, SUM, WHOLE, write_site_results
+from fakes.results import HOSTILE, IDS, LARGE, MESSAGE, RIGHT, SUM, WHOLE, result, write_folder, write_site_results
 
 from opconform.cases.results import Outcome
 from opconform.cli import main

@@ -12,22 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from opconform.cases.batch import (
-    Bounds,
-    Expectation,
-    Flag,
-    Option,
-)
+from opconform.cases.batch import Bounds, Expectation, Flag, Option
 from opconform.cases.elements import element_type
 from opconform.cases.results import Outcome
 from opconform.reports.site.case_lists import strict_json
-from opconform.reports.site.case_pages import (
-    CELLS,
-    MISMATCHES,
-    SHOWN,
-    difference_told,
-    tensor_told,
-)
+from opconform.reports.site.case_pages import CELLS, MISMATCHES, SHOWN, difference_told, tensor_told
 
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
 ANSWERS = SHAPES.flatmap(lambda shape: hnp.arrays(np.float32, shape, elements=st.floats(width=32)))

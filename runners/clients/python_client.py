@@ -282,8 +282,7 @@ class OnnxRuntimeInfer(OnnxRuntime):
 
     def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
         """Load the model."""
-        model = untyped(base64.b64decode(question["model"]))
-        answer = [self._text(model, port) for port in self._outputs(model)]
+        answer = inferred_by_runtime(base64.b64decode(question["model"]), self._outputs)
         return lambda _values: answer
 
     def _outputs(self, model: bytes) -> Sequence[Any]:
@@ -291,24 +290,38 @@ class OnnxRuntimeInfer(OnnxRuntime):
         ports: Sequence[Any] = session.get_outputs()
         return ports
 
-    def _text(self, model: bytes, port: Any) -> str:
-        numbers = {"float": "float32", "double": "float64"}
-        words = re.sub(r"tensor\((\w+)\)", lambda match: numbers.get(match[1], match[1]), port.type)
-        if "(" in words:
-            return words.replace(" ", "").replace("sparse_", "sparse:")
-        if not port.shape and not self._is_scalar(model, port.name):
-            return words
-        return f"{words}[{','.join('?' if dim is None else str(dim) for dim in port.shape)}]"
 
-    def _is_scalar(self, model: bytes, name: str) -> bool:
+def inferred_by_runtime(model: bytes, outputs_of: Callable[[bytes], Sequence[Any]]) -> list[str]:
+    """Return what onnxruntime infers of a model's outputs, as text; `outputs_of` loads a model and returns its outputs.
+
+    Raises the library's errors.
+    """
+    model = untyped(model)
+
+    def is_scalar(name: str) -> bool:
         """Return whether an output has no dimensions, not an unknown rank: the shape of an added Shape shows it."""
         asked = "opconform_rank"
         node = _field(1, _field(1, name) + _field(2, asked) + _field(4, "Shape"))
         try:  # messages of protobuf merge where they are joined
-            ports = self._outputs(model + _field(7, node + _field(12, _field(1, asked))))
+            ports = outputs_of(model + _field(7, node + _field(12, _field(1, asked))))
         except Exception:  # Shape is missing for this type or in this opset
             return False
         return any(port.name == asked and port.shape == [0] for port in ports)
+
+    def text(port: Any) -> str:
+        words = re.sub(r"tensor\((\w+)\)", lambda match: RUNTIME_NAMES.get(match[1], match[1]), port.type)
+        words = words.replace("sparse_", "sparse:") if words.startswith("sparse_") else words
+        if "(" in words:
+            return words.replace(" ", "")
+        if not port.shape and not is_scalar(port.name):
+            return words
+        return f"{words}[{','.join('?' if dim is None else str(dim) for dim in port.shape)}]"
+
+    return [text(port) for port in outputs_of(model)]
+
+
+RUNTIME_NAMES: Mapping[str, str] = {"float": "float32", "double": "float64"}
+"""Element types that ONNX names otherwise."""
 
 
 def untyped(model: bytes) -> bytes:
@@ -652,8 +665,6 @@ class OnnxTool:
         self.version = str(onnx.__version__)
         self.facts: Mapping[str, str] = {}
         self._settings = settings
-        numbers = {"float": "float32", "double": "float64"}
-        self._names = {n: numbers.get(name.lower(), name.lower()) for name, n in onnx.TensorProto.DataType.items()}
 
     def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
         """Infer, check or convert."""
@@ -666,7 +677,11 @@ class OnnxTool:
             for output in model.graph.output:
                 output.ClearField("type")
             made = self.library.shape_inference.infer_shapes(model, **self._settings)
-            answer = [self._text(output.type) for output in made.graph.output]
+            names = {
+                number: RUNTIME_NAMES.get(name.lower(), name.lower())
+                for name, number in self.library.TensorProto.DataType.items()
+            }
+            answer = [type_text(output.type, names) for output in made.graph.output]
         else:
             program = question["program"]
             if program["domain"]:
@@ -680,25 +695,27 @@ class OnnxTool:
         """Return None: the built-in runner's table decides."""
         return None
 
-    def _text(self, proto: Any) -> str:
-        """Return a type as text; `?` if it is unknown."""
-        kind = proto.WhichOneof("value")
-        if kind == "tensor_type":
-            tensor = proto.tensor_type
-            name = self._names.get(tensor.elem_type, "?") if tensor.elem_type else "?"
-            if name == "?" or not tensor.HasField("shape"):
-                return name
-            dims = [str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in tensor.shape.dim]
-            return f"{name}[{','.join(dims)}]"
-        if kind == "map_type":
-            return f"map({self._names.get(proto.map_type.key_type)},{self._plain(proto.map_type.value_type)})"
-        if kind == "sparse_tensor_type":
-            return f"sparse({self._names.get(proto.sparse_tensor_type.elem_type)})"
-        held = {"sequence_type": "seq", "optional_type": "optional"}.get(kind)
-        return f"{held}({self._plain(getattr(proto, kind).elem_type)})" if held else "?"
 
-    def _plain(self, proto: Any) -> str:
-        return re.sub(r"\[.*\]", "", self._text(proto))
+def type_text(proto: Any, names: Mapping[int, str]) -> str:
+    """Return a TypeProto of ONNX as text, `?` if it is unknown; `names` of element types, by ONNX's numbers."""
+
+    def plain(inner: Any) -> str:  # without dimensions
+        return re.sub(r"\[.*\]", "", type_text(inner, names))
+
+    kind = proto.WhichOneof("value")
+    if kind == "tensor_type":
+        tensor = proto.tensor_type
+        name = names.get(tensor.elem_type, "?") if tensor.elem_type else "?"
+        if name == "?" or not tensor.HasField("shape"):
+            return name
+        dims = [str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in tensor.shape.dim]
+        return f"{name}[{','.join(dims)}]"
+    if kind == "map_type":
+        return f"map({names.get(proto.map_type.key_type)},{plain(proto.map_type.value_type)})"
+    if kind == "sparse_tensor_type":
+        return f"sparse({names.get(proto.sparse_tensor_type.elem_type)})"
+    held = {"sequence_type": "seq", "optional_type": "optional"}.get(kind)
+    return f"{held}({plain(getattr(proto, kind).elem_type)})" if held else "?"
 
 
 LIBRARIES: Mapping[str, Callable[[], Library]] = {

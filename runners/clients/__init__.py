@@ -1,0 +1,1 @@
+"""Programs that speak the process protocol under other interpreters, and import nothing of the package."""
