@@ -269,7 +269,8 @@ def _onednn(case: Batch) -> Mapping[str, str]:
     program = case.program
     # a number that the header does not have still goes to the library, which should refuse it
     attributes = [
-        (a.name, ATTRIBUTES.get(a.name, 0), str(a.kind).removesuffix("s"), _plain(a.value)) for a in program.attributes
+        (a.name, ATTRIBUTES.get(a.name, 0), "str" if a.kind == "string" else str(a.kind).removesuffix("s"), _plain(a.value))
+        for a in program.attributes
     ]
     used = {i.type for i in program.inputs if i is not None} | {o.type for o in program.answers}
     return {
