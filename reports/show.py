@@ -34,6 +34,7 @@ from ..cases.program import (
 )
 from ..generators.certificate import Certificate, Derivation, Number, Step, certificate
 from ..generators.source import GeneratedCases
+from ..runners.backends.onednn_companions import ALONE, company
 from ..runners.backends.onednn_library import TYPES
 from ..specs.model import Clause
 
@@ -217,6 +218,9 @@ def _op(case: Batch) -> Iterator[str]:
     for heading, lines in (("attributes", attributes), ("inputs", inputs), ("outputs", outputs)):
         yield f"  {heading}{'' if lines else ': none'}"
         yield from (f"    {line}" for line in lines)
+    beside = company(program)
+    if beside != ALONE:
+        yield f"  alone, or, where oneDNN does not support that, {beside}"
 
 
 def _onednn_kind(attribute: Attribute) -> str:

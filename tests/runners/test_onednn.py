@@ -97,6 +97,26 @@ def test_the_number_of_a_binary_operation_names_it(runner, operation: str) -> No
     np.testing.assert_allclose(y, BINARY[operation](a, b), rtol=1e-6)
 
 
+UNUSUAL = np.float32([[[1.5, -0.0, np.inf], [np.nan, 2**-140, -3]]])
+
+
+def test_an_operation_that_is_not_supported_alone_runs_beside_others_that_change_nothing(runner) -> None:
+    with np.errstate(divide="ignore", over="ignore"):
+        y = answer(runner, onednn_program("Reciprocal", [feed(1, 2, 3)]), UNUSUAL)
+        np.testing.assert_array_equal(y, 1 / UNUSUAL)
+    turned = onednn_program("StaticTranspose", [feed(1, 2, 3)], attributes=[("order", "s64s", (2, -2, 0))])
+    assert answer(runner, turned, UNUSUAL).tobytes() == UNUSUAL.transpose(2, 1, 0).tobytes()
+
+
+def test_a_transpose_that_moves_nothing_runs_alone_or_not_at_all(runner) -> None:
+    program = onednn_program("StaticTranspose", [feed(1, 2, 1)], attributes=[("order", "s64s", (1, 2, 0))])
+    try:
+        y = answer(runner, program, np.float32([[[1], [2]]]))
+    except Unsupported:
+        return
+    assert y.tolist() == [[[1]], [[2]]]
+
+
 def test_every_operation_of_the_oldest_supported_library_is_known_to_this_one(runner) -> None:
     oldest = list(OPERATIONS)[: OPERATIONS["Select"] + 1]
     refusals = {name: refusal_of(runner, onednn_program(name, [])) for name in oldest}
