@@ -384,7 +384,8 @@ class Input:
 
     `dims` holds numbers, and names of symbolic dimensions, or is UNRANKED. A constant (an ONNX initializer) has its
     content in `constant`, in the form of `elements.content`, and only numbers in `dims`. If `type` is not a tensor
-    type, such as `seq(float32)`, the input has a `structure` and no dims.
+    type, such as `seq(float32)`, the input has a `structure` and no dims. `strides` are the elements between neighbours
+    along each axis, in memory; None is C order.
     """
 
     name: str
@@ -392,6 +393,7 @@ class Input:
     dims: Dims
     constant: bytes | None = None
     structure: Structure | None = field(default=None, metadata=_LATER)
+    strides: tuple[int, ...] | None = field(default=None, metadata=_LATER)
 
     @property
     def layout(self) -> Structure:

@@ -287,8 +287,13 @@ def _onednn(case: Batch) -> Mapping[str, str]:
         "around": literal([tuple(around)] if any(around) else []),
         "outputs": literal([(o.name, o.type) for o in program.answers]),
         "types": literal({name: TYPE_NUMBERS[TYPES[name]] for name in sorted(used) if name in TYPES}),
-        "case": _case(case, [_given(i, a) for i, a in _contents(case)]),
+        "case": _case(case, [_given(i, a) | _laid_out(i) for i, a in _contents(case)]),
     }
+
+
+def _laid_out(given: Input) -> dict[str, Any]:
+    """Return an input's strides in memory, in elements, if it is not in C order."""
+    return {} if given.strides is None else {"strides": given.strides}
 
 
 _PARTS: Mapping[str, Callable[[Batch], Mapping[str, str]]] = {

@@ -207,7 +207,7 @@ def _op(case: Batch) -> Iterator[str]:
     yield program.operator.name
     attributes = [f"{a.name}: {_onednn_kind(a)} = {_value(a)}" for a in program.attributes]
     inputs = [
-        f"{number}  {i.name}: {_logical_tensor(i.type, i.dims)}"
+        f"{number}  {i.name}: {_logical_tensor(i.type, i.dims)}{_strided(i)}"
         for number, i in enumerate(program.inputs)
         if i is not None
     ]
@@ -231,6 +231,10 @@ def _onednn_kind(attribute: Attribute) -> str:
 def _logical_tensor(type_: str, dims: Dims | None) -> str:
     shape = "unknown dimensions" if dims is None else f"[{', '.join(map(str, dims))}]"
     return f"{TYPES.get(type_, type_)} {shape}"
+
+
+def _strided(given: Input) -> str:
+    return "" if given.strides is None else f", strides [{', '.join(map(str, given.strides))}]"
 
 
 _WRITERS: dict[str, Callable[[Batch], Iterator[str]]] = {

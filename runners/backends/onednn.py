@@ -187,11 +187,13 @@ def _input(library: OneDnn, number: int, given: Input) -> LogicalTensor:
         raise Unsupported(words, "rank")
     dims = (ctypes.c_int64 * MOST_DIMENSIONS)(*map(int, given.dims))
     tensor = LogicalTensor()
-    library.call(
-        "graph_logical_tensor_init_with_dims",
-        *(ctypes.byref(tensor), number, _type(library, given.type), len(given.dims), dims),
-        *(_STRIDED, _VARIABLE if given.constant is None else _CONSTANT),
-    )
+    described = (ctypes.byref(tensor), number, _type(library, given.type), len(given.dims), dims)
+    kept = _VARIABLE if given.constant is None else _CONSTANT
+    if given.strides is None:
+        library.call("graph_logical_tensor_init_with_dims", *described, _STRIDED, kept)
+    else:
+        strides = (ctypes.c_int64 * MOST_DIMENSIONS)(*given.strides)
+        library.call("graph_logical_tensor_init_with_strides", *described, strides, kept)
     return tensor
 
 
@@ -401,19 +403,30 @@ class _Given:
         self._name = given.name
         self._dims = given.dims
         self._element = element_type(given.type)
+        self._strides = given.strides
         self._constant = None if given.constant is None else given.array()
 
     def laid_out(self, fed: Iterator[Array]) -> Array:
-        """Return the constant, or else the next array, in C order; ValueError if type or shape differ."""
+        """Return the constant, or else the next array, in its order in memory; ValueError if type or shape differ."""
         array = next(fed) if self._constant is None else self._constant
         if array.shape != self._dims or array.dtype != self._element.dtype:
             compiled, is_given = f"{self._element.dtype} {self._dims}", f"{array.dtype} {array.shape}"
             raise ValueError(f"{self._name} was compiled for {compiled} and is given {is_given}")
         if array.size == 0:
             return np.zeros(_ROOM, np.uint8)
+        if self._strides is not None:
+            return _in_order(array, self._strides)
         if self._element.is_packed:
             return np.frombuffer(content(array), np.uint8)
         return array if array.flags.c_contiguous else array.copy()
+
+
+def _in_order(array: Array, strides: Sequence[int]) -> Array:
+    """Return memory with an array at its strides, in elements, and the marker in the gaps."""
+    size = max(extent * stride for extent, stride in zip(array.shape, strides, strict=True))
+    memory = np.full(size * array.itemsize, _UNWRITTEN, np.uint8)
+    np.ndarray(array.shape, array.dtype, memory, 0, tuple(s * array.itemsize for s in strides))[...] = array
+    return memory
 
 
 class _Answer:

@@ -145,6 +145,15 @@ def test_an_input_may_lie_in_memory_as_it_likes(runner) -> None:
     assert answer(runner, reduction(X.shape, (1,)), frozen).tolist() == X.mean(1).tolist()
 
 
+@pytest.mark.parametrize("strides", [(1, 3, 6), (6, 3, 1), (40, 10, 2)], ids=["turned", "padded", "spaced"])
+def test_an_input_lies_in_memory_as_its_program_says(runner, strides: tuple[int, ...]) -> None:
+    program = onednn_program("Square", [replace(feed(3, 2, 2), strides=strides)])
+    for run in (runner.prepare(program).run, runner.prepare(program).run):
+        assert run([X])[0].tolist() == (X * X).tolist()
+    product = onednn_program("MatMul", [replace(feed(3, 2, 2), strides=strides), feed(3, 2, 2, name="weights")])
+    assert answer(runner, product, X, X).tolist() == (X @ X).tolist()
+
+
 def test_an_output_is_read_with_the_strides_that_the_library_gives_it(runner) -> None:
     program = onednn_program("StaticTranspose", [feed(3, 2, 2)], attributes=[("order", "s64s", (2, 0, 1))])
     try:
