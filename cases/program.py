@@ -417,13 +417,14 @@ class Output:
     """An output of a program; `rank` is None if admissible answers differ in rank or are not tensors.
 
     `shape` is what a model declares: the answer's shape for any input. It is None if the shape depends on the input, or
-    if readings of the standard disagree on it.
+    if readings of the standard disagree on it. `free`: the backend may choose the order of its elements in memory.
     """
 
     name: str
     type: str
     rank: int | None
     shape: tuple[int, ...] | None = field(default=None, compare=False, metadata=_FOLLOWS)
+    free: bool = field(default=False, metadata=_LATER)
 
 
 @dataclass(frozen=True)

@@ -115,8 +115,8 @@ class Argument:
         if dims != "static" and self.how != "written" and constant is None:
             symbols = tuple(f"{self.name}_{i}" for i in range(len(self.part)))
             return Input(self.name, self.type, UNRANKED if dims == "unranked" else symbols)
-        is_strided = self.how != "written" and constant is None and not element_type(self.type).is_packed
-        return Input(self.name, self.type, self.part, constant, strides=_strides(self.part, memory) if is_strided else None)
+        can_be = self.how != "written" and constant is None and not element_type(self.type).is_packed
+        return Input(self.name, self.type, self.part, constant, None, _strides(self.part, memory) if can_be else None)
 
 
 def _strides(shape: tuple[int, ...], memory: object) -> tuple[int, ...] | None:
@@ -124,7 +124,7 @@ def _strides(shape: tuple[int, ...], memory: object) -> tuple[int, ...] | None:
 
     `turned`: the first axis is innermost. `padded`: a place is free behind each line.
     """
-    if memory == "plain" or len(shape) < 2:  # noqa: PLR2004
+    if memory in ("plain", "any") or len(shape) < 2:
         return None
     extents = [max(1, extent) for extent in shape]
     if memory == "turned":

@@ -227,7 +227,7 @@ def _means_nothing(version: VersionSpec, case: CaseId, name: str, text: str) -> 
         return text == "static" or not any(part for part in case.shapes if part is not None)
     if name == "memory":
         ranks = [len(part) for part in case.shapes if isinstance(part, tuple)]
-        return text == MEMORY[0] or max(ranks, default=0) < 2  # noqa: PLR2004 - axes that have an order
+        return text == MEMORY[0] or (text != "any" and max(ranks, default=0) < 2)
     if name == "outputs" and text == ",".join(usual_outputs(version)):
         return True
     if text == Word.GIVEN.value and _is_needed(version, case, name):

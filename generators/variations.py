@@ -65,15 +65,21 @@ def _unranked(version: VersionSpec, planned: Sequence[CaseId]) -> Iterator[CaseI
 
 
 def _in_memory(version: VersionSpec, planned: Sequence[CaseId]) -> Iterator[CaseId]:
-    """Yield a case for each order of inputs in memory that no case has: all of at least two axes are in that order."""
+    """Yield a case for each order of inputs or outputs in memory, if no edge has one."""
+    if any(case.setting("memory") for case in planned):
+        return
     fills = version.parameters.get("fill", {})
-    told = {case.setting("memory") for case in planned}
     fill = next((name for name in _TELLING if name in fills), None)
     usual = [replace(case, fill=fill) if fill and case.fill in fills else case for case in planned if case.edge is None]
     usual = [case for case in usual if _is_valid(version, case) and settle(version, case) == case]
-    known = sorted(usual, key=lambda case: (*_worth(usual[0], case)[:2], len(case.settings), *_worth(usual[0], case)[2:]))
+
+    def worth(case: CaseId) -> tuple[object, ...]:
+        others, large, *rest = _worth(usual[0], case)
+        return others, large, len(case.settings), *rest
+
+    known = sorted(usual, key=worth)
     for memory in MEMORY[1:]:
-        for case in () if memory in told else known:
+        for case in known:
             varied = replace(case, settings=tuple(sorted({**dict(case.settings), "memory": memory}.items())))
             if settle(version, varied) == varied:
                 yield varied

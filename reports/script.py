@@ -286,6 +286,7 @@ def _onednn(case: Batch) -> Mapping[str, str]:
         "attributes": literal(attributes(program.attributes)),
         "around": literal([tuple(around)] if any(around) else []),
         "outputs": literal([(o.name, o.type) for o in program.answers]),
+        "layout": "1 " if any(o.free for o in program.answers) else "2 ",
         "types": literal({name: TYPE_NUMBERS[TYPES[name]] for name in sorted(used) if name in TYPES}),
         "case": _case(case, [_given(i, a) | _laid_out(i) for i, a in _contents(case)]),
     }

@@ -212,7 +212,7 @@ def _op(case: Batch) -> Iterator[str]:
         if i is not None
     ]
     outputs = [
-        f"{number}  {o.name}: {_logical_tensor(o.type, _output_dims(case, number))}"
+        f"{number}  {o.name}: {_logical_tensor(o.type, _output_dims(case, number))}{', layout any' if o.free else ''}"
         for number, o in enumerate(program.answers)
     ]
     for heading, lines in (("attributes", attributes), ("inputs", inputs), ("outputs", outputs)):

@@ -23,7 +23,7 @@ Status: TypeAlias = Literal["required", "inferred", "disputed", "withdrawn"]
 
 
 DIMS = ("static", "symbolic", "unranked")
-MEMORY = ("plain", "turned", "padded")
+MEMORY = ("plain", "turned", "padded", "any")
 """The levels of `dims`; only OpenVINO's models declare inputs without a rank."""
 
 

@@ -230,7 +230,8 @@ def _output(output: Output | None) -> dict[str, Any] | None:
     if output is None:
         return None
     fixed = {} if output.shape is None else {"shape": list(output.shape)}
-    return {"name": output.name, "type": output.type, "rank": output.rank, **fixed}
+    free = {"free": True} if output.free else {}
+    return {"name": output.name, "type": output.type, "rank": output.rank, **fixed, **free}
 
 
 def _output_from(fields: Mapping[str, Any] | None) -> Output | None:
@@ -238,7 +239,7 @@ def _output_from(fields: Mapping[str, Any] | None) -> Output | None:
         return None
     parse_type(fields["type"])
     shape = None if fields.get("shape") is None else tuple(map(int, fields["shape"]))
-    return Output(fields["name"], fields["type"], fields["rank"], shape)
+    return Output(fields["name"], fields["type"], fields["rank"], shape, free=bool(fields.get("free", False)))
 
 
 SCHEMA = 2

@@ -39,7 +39,7 @@ from .onednn_library import (
     OneDnnError,
 )
 
-_STRIDED = 2  # dnnl_graph_layout_type_t
+_ANY, _STRIDED = 1, 2  # dnnl_graph_layout_type_t
 _VARIABLE, _CONSTANT = 1, 2  # dnnl_graph_tensor_property_t
 _UNKNOWN_RANK = -1
 _FUSION = 1  # dnnl_graph_partition_policy_t; applications use this one
@@ -199,13 +199,13 @@ def _input(library: OneDnn, number: int, given: Input) -> LogicalTensor:
 
 def _output(library: OneDnn, number: int, output: Output) -> LogicalTensor:
     # a known rank would affect what the library infers, as in oneDNN 3.2 for a scalar
-    return tensor_of_any_rank(library, number, _type(library, output.type))
+    return tensor_of_any_rank(library, number, _type(library, output.type), _ANY if output.free else _STRIDED)
 
 
-def tensor_of_any_rank(library: OneDnn, number: int, data_type: int) -> LogicalTensor:
+def tensor_of_any_rank(library: OneDnn, number: int, data_type: int, layout: int = _STRIDED) -> LogicalTensor:
     """Return the description of a tensor with this id, of unknown rank."""
     tensor = LogicalTensor()
-    described = (number, data_type, _UNKNOWN_RANK, _STRIDED, _VARIABLE)
+    described = (number, data_type, _UNKNOWN_RANK, layout, _VARIABLE)
     library.call("graph_logical_tensor_init", ctypes.byref(tensor), *described)
     return tensor
 
@@ -393,6 +393,8 @@ class _Compiled:
         tensor = LogicalTensor()
         by_id = (self._handle, output.id, ctypes.byref(tensor))
         self._library.call("graph_compiled_partition_query_logical_tensor", *by_id)
+        if tensor.layout_type != _STRIDED:
+            raise Unsupported("the order that oneDNN chose for an output has no strides, so that it cannot be read")
         return tensor
 
 

@@ -154,6 +154,20 @@ def test_an_input_lies_in_memory_as_its_program_says(runner, strides: tuple[int,
     assert answer(runner, product, X, X).tolist() == (X @ X).tolist()
 
 
+def test_an_output_may_lie_in_memory_as_the_library_likes(runner) -> None:
+    images = np.arange(48, dtype=np.float32).reshape(1, 3, 4, 4)
+    weights = np.float32([[[[1]], [[2]], [[-1]]], [[[0]], [[1]], [[3]]]])
+    words = {"data_format": "NCX", "weights_format": "OIX"}
+    numbers = {"strides": 1, "dilations": 1, "pads_begin": 0, "pads_end": 0}
+    attributes = [*((n, "string", w) for n, w in words.items()), *((n, "s64s", (w, w)) for n, w in numbers.items())]
+    inputs = [feed(*images.shape), feed(*weights.shape, name="weights")]
+    program = onednn_program("Convolution", inputs, attributes=attributes)
+    free = replace(program, outputs=tuple(replace(o, free=True) for o in program.answers))
+    want = np.einsum("nchw,oc->nohw", images, weights[:, :, 0, 0])
+    assert answer(runner, program, images, weights).tolist() == want.tolist()
+    assert answer(runner, free, images, weights).tolist() == want.tolist()
+
+
 def test_an_output_is_read_with_the_strides_that_the_library_gives_it(runner) -> None:
     program = onednn_program("StaticTranspose", [feed(3, 2, 2)], attributes=[("order", "s64s", (2, 0, 1))])
     try:
