@@ -376,7 +376,8 @@ class Input:
 
     `dims` holds numbers, and names of symbolic dimensions, or is UNRANKED. A constant (an ONNX initializer) has its
     content in `constant`, in the form of `elements.content`, and only numbers in `dims`. If `type` is not a tensor
-    type, such as `seq(float32)`, the input has a `structure` and no dims.
+    type, such as `seq(float32)`, the input has a `structure` and no dims. `strides` are the elements between neighbours
+    along each axis, in memory; None is C order.
     """
 
     name: str
@@ -384,6 +385,7 @@ class Input:
     dims: Dims
     constant: bytes | None = None
     structure: Structure | None = field(default=None, metadata=_LATER)
+    strides: tuple[int, ...] | None = field(default=None, metadata=_LATER)
 
     @property
     def layout(self) -> Structure:
@@ -407,13 +409,14 @@ class Output:
     """An output of a program; `rank` is None if admissible answers differ in rank or are not tensors.
 
     `shape` is what a model declares: the answer's shape for any input. It is None if the shape depends on the input, or
-    if readings of the standard disagree on it.
+    if readings of the standard disagree on it. `free`: the backend may choose the order of its elements in memory.
     """
 
     name: str
     type: str
     rank: int | None
     shape: tuple[int, ...] | None = field(default=None, compare=False, metadata=_FOLLOWS)
+    free: bool = field(default=False, metadata=_LATER)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ The program, its feeds, the reference's arguments and the case id all follow fro
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -107,14 +108,29 @@ class Argument:
         """The shapes of its tensors."""
         return tuple(tuple(int(d) for d in leaf.dims or ()) for leaf in self.leaves)
 
-    def input(self, dims: object, constant: bytes | None) -> Input:
-        """Return the program's input; `dims` is the setting of that name."""
+    def input(self, dims: object, memory: object, constant: bytes | None) -> Input:
+        """Return the program's input; `dims` and `memory` are the settings of these names."""
         if isinstance(self.part, Structure):
             return Input(self.name, self.type, (), constant, self.part)
         if dims != "static" and self.how != "written" and constant is None:
             symbols = tuple(f"{self.name}_{i}" for i in range(len(self.part)))
             return Input(self.name, self.type, UNRANKED if dims == "unranked" else symbols)
-        return Input(self.name, self.type, self.part, constant)
+        can_be = self.how != "written" and constant is None and not element_type(self.type).is_packed
+        return Input(self.name, self.type, self.part, constant, None, _strides(self.part, memory) if can_be else None)
+
+
+def _strides(shape: tuple[int, ...], memory: object) -> tuple[int, ...] | None:
+    """Return the elements between neighbours along each axis; None in C order, which one axis always is in.
+
+    `turned`: the first axis is innermost. `padded`: a place is free behind each line.
+    """
+    if memory in ("plain", "any") or len(shape) < 2:
+        return None
+    extents = [max(1, extent) for extent in shape]
+    if memory == "turned":
+        return tuple(math.prod(extents[:axis]) for axis in range(len(extents)))
+    extents[-1] += 1
+    return tuple(math.prod(extents[axis + 1 :]) for axis in range(len(extents)))
 
 
 Given: TypeAlias = Mapping[str, "tuple[Argument, ...] | None"]
@@ -200,7 +216,7 @@ def _ranked(row: Row, port: Port, size: int) -> tuple[int, ...]:
 
 def inputs_of(row: Row, given: Given, fixed: Mapping[str, Arrays]) -> tuple[Input | None, ...]:
     """Return a program's inputs in the signature's order; `fixed` has the elements of constants, by argument."""
-    dims, inputs, last = row.get("dims") or "static", list[Input | None](), 0
+    dims, memory, inputs, last = row.get("dims") or "static", row.get("memory"), list[Input | None](), 0
     for name, several in given.items():
         if several is None:
             inputs.append(None)
@@ -208,7 +224,7 @@ def inputs_of(row: Row, given: Given, fixed: Mapping[str, Arrays]) -> tuple[Inpu
             continue
         for argument in several:
             held = b"".join(map(content, fixed[argument.name])) if argument.constant else None
-            inputs.append(argument.input(dims, held))
+            inputs.append(argument.input(dims, memory, held))
             last = len(inputs)
     return tuple(inputs[:last])
 

@@ -13,7 +13,7 @@ from ..cases.ids import CaseId, Part, Shape, part_size, print_shape
 from ..cases.program import Structure, parse_type, tensor
 from ..specs.expressions import number, numbers
 from ..specs.expressions import recipe as read_recipe
-from ..specs.model import DIMS, Clause, Condition, Edge, Operand, Port, Recipe, Spec, Value, VersionSpec, Word
+from ..specs.model import DIMS, MEMORY, Clause, Condition, Edge, Operand, Port, Recipe, Spec, Value, VersionSpec, Word
 from .families import Shaping, family_of
 from .fills import FIRST, UNDRAWN
 from .parameters import (
@@ -82,6 +82,8 @@ class Row:
             return self.settings[own]
         if name == "dims":
             return "static"
+        if name == "memory":
+            return MEMORY[0]
         about = parameter_of(self.version, name)
         if about is None:
             return Word.ABSENT
@@ -223,6 +225,9 @@ def settle(version: VersionSpec, case: CaseId) -> CaseId:
 def _means_nothing(version: VersionSpec, case: CaseId, name: str, text: str) -> bool:
     if name == "dims":
         return text == "static" or not any(part for part in case.shapes if part is not None)
+    if name == "memory":
+        ranks = [len(part) for part in case.shapes if isinstance(part, tuple)]
+        return text == MEMORY[0] or (text != "any" and max(ranks, default=0) < 2)
     if name == "outputs" and text == ",".join(usual_outputs(version)):
         return True
     if text == Word.GIVEN.value and _is_needed(version, case, name):
@@ -377,7 +382,8 @@ def _own_setting(version: VersionSpec, name: str, text: str, case: CaseId) -> Va
     """Return the value of a setting that is neither an attribute nor an input."""
     about = parameter_of(version, name)
     levels = DIMS if version.operator.standard == "openvino" else DIMS[:2]
-    choices = levels if name == "dims" else _CHOICES[about[1]] if about else None
+    ways = MEMORY if version.operator.standard == "onednn" else MEMORY[:1]
+    choices = {"dims": levels, "memory": ways}.get(name) or (_CHOICES[about[1]] if about else None)
     if about and about[1] == FROM and version.operator.standard == "onnx":  # the tensor of another input
         choices = (*_CHOICES[FROM], *_before(version, about[0]))
     if choices is not None and text not in choices:

@@ -142,11 +142,12 @@ class Prepared:
             taken = {i.name for i in inputs if isinstance(i, Input)}
             names = [name if name not in taken else f"{name}_out" for name, _ in self.outputs]
             asked = itertools.zip_longest(ranks, self._fixed_shapes(fixed))
+            free = self.row.get("memory") == "any"
             outputs = tuple(
-                None if type_ is None else Output(name, type_, *next(asked, (None, None)))
+                None if type_ is None else Output(name, type_, *next(asked, (None, None)), free=free)
                 for name, (_, type_) in zip(names, self.outputs, strict=True)
             )
-            captured = tuple(argument.input("static", constant=None) for argument in self.captured)
+            captured = tuple(argument.input("static", "plain", constant=None) for argument in self.captured)
             self._programs[key] = Program(
                 self.row.version.operator,
                 self.attributes,

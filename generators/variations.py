@@ -14,7 +14,7 @@ from itertools import combinations
 
 from ..cases.elements import element_type
 from ..cases.ids import CaseId, Part, part_size
-from ..specs.model import Port, Recipe, Spec, VersionSpec
+from ..specs.model import MEMORY, Port, Recipe, Spec, VersionSpec
 from .parameters import CONSTANT, FED, FROM, kindest_opset, opset_range, usual_delivery
 from .rows import Row, draws, read_row, settle
 
@@ -32,6 +32,8 @@ def variations(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> I
     """Yield the variations that the planned cases of an operator version lack."""
     if spec.standard == "openvino":
         yield from _unranked(version, planned)
+    if spec.standard == "onednn":
+        yield from _in_memory(version, planned)
     if spec.standard not in STANDARDS:
         return
     fills = version.parameters.get("fill", {})
@@ -60,6 +62,28 @@ def _unranked(version: VersionSpec, planned: Sequence[CaseId]) -> Iterator[CaseI
         if _is_valid(version, case) and settle(version, varied) == varied:
             yield varied
             return
+
+
+def _in_memory(version: VersionSpec, planned: Sequence[CaseId]) -> Iterator[CaseId]:
+    """Yield a case for each order of inputs or outputs in memory, if no edge has one."""
+    if any(case.setting("memory") for case in planned):
+        return
+    fills = version.parameters.get("fill", {})
+    fill = next((name for name in _TELLING if name in fills), None)
+    usual = [replace(case, fill=fill) if fill and case.fill in fills else case for case in planned if case.edge is None]
+    usual = [case for case in usual if _is_valid(version, case) and settle(version, case) == case]
+
+    def worth(case: CaseId) -> tuple[object, ...]:
+        others, large, *rest = _worth(usual[0], case)
+        return others, large, len(case.settings), *rest
+
+    known = sorted(usual, key=worth)
+    for memory in MEMORY[1:]:
+        for case in known:
+            varied = replace(case, settings=tuple(sorted({**dict(case.settings), "memory": memory}.items())))
+            if settle(version, varied) == varied:
+                yield varied
+                break
 
 
 def _worth(first: CaseId, case: CaseId) -> tuple[object, ...]:

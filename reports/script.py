@@ -8,7 +8,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from string import Template
 from typing import Any
@@ -256,22 +256,37 @@ def _known_before(given: Input) -> dict[str, Any]:
 
 
 def _onednn(case: Batch) -> Mapping[str, str]:
+    from ..runners.backends.onednn_companions import company  # noqa: PLC0415
     from ..runners.backends.onednn_library import ATTRIBUTES, OPERATIONS, TYPE_NUMBERS, TYPES  # noqa: PLC0415
 
     program = case.program
-    # a number that the header does not have still goes to the library, which should refuse it
-    attributes = [
-        (a.name, ATTRIBUTES.get(a.name, 0), str(a.kind).removesuffix("s"), _plain(a.value)) for a in program.attributes
+
+    def attributes(given: Iterable[Attribute]) -> list[tuple[str, int, str, object]]:
+        # a number that the header does not have still goes to the library, which should refuse it
+        kinds = ("str" if a.kind == "string" else str(a.kind).removesuffix("s") for a in given)
+        return [(a.name, ATTRIBUTES.get(a.name, 0), k, _plain(a.value)) for a, k in zip(given, kinds, strict=True)]
+
+    beside = company(program)
+    around = [
+        [(one.name, OPERATIONS[one.name], attributes(one.attributes), one.operand is not None) for one in side]
+        for side in (beside.before, beside.after)
     ]
     used = {i.type for i in program.inputs if i is not None} | {o.type for o in program.answers}
     return {
         "operation": literal(program.operator.name),
         "kind": str(OPERATIONS[program.operator.name]),
-        "attributes": literal(attributes),
+        "attributes": literal(attributes(program.attributes)),
+        "around": literal([tuple(around)] if any(around) else []),
         "outputs": literal([(o.name, o.type) for o in program.answers]),
+        "layout": "1 " if any(o.free for o in program.answers) else "2 ",
         "types": literal({name: TYPE_NUMBERS[TYPES[name]] for name in sorted(used) if name in TYPES}),
-        "case": _case(case, [_given(i, a) for i, a in _contents(case)]),
+        "case": _case(case, [_given(i, a) | _laid_out(i) for i, a in _contents(case)]),
     }
+
+
+def _laid_out(given: Input) -> dict[str, Any]:
+    """Return an input's strides in memory, in elements, if it is not in C order."""
+    return {} if given.strides is None else {"strides": given.strides}
 
 
 _PARTS: Mapping[str, Callable[[Batch], Mapping[str, str]]] = {

@@ -17,6 +17,7 @@ from ..cases.elements import Array, element_types, to_json, type_of
 from ..cases.program import UNRANKED, Attribute, Body, Dims, Input, Node, Output, Program, SparseTensor, Tensor
 from ..generators.certificate import Certificate, Derivation, Number, Step, certificate
 from ..generators.source import GeneratedCases
+from ..runners.backends.onednn_companions import ALONE, company
 from ..runners.backends.onednn_library import TYPES
 from ..specs.model import Clause
 
@@ -179,20 +180,30 @@ def _op(case: Batch) -> Iterator[str]:
     yield program.operator.name
     kinds = [re.sub("s$", "[]", str(a.kind)) for a in program.attributes]
     attributes = [f"{a.name}: {kind} = {_value(a)}" for a, kind in zip(program.attributes, kinds, strict=True)]
-    inputs = [(n, i.name, i.type, i.dims) for n, i in enumerate(program.inputs) if i is not None]
-    outputs = [(n, o.name, o.type, _output_dims(case, n)) for n, o in enumerate(program.answers)]
-    for heading, lines in (
-        ("attributes", attributes),
-        ("inputs", [_logical_tensor(*one) for one in inputs]),
-        ("outputs", [_logical_tensor(*one) for one in outputs]),
-    ):
+    inputs = [
+        f"{_logical_tensor(n, i.name, i.type, i.dims)}{_strided(i)}"
+        for n, i in enumerate(program.inputs)
+        if i is not None
+    ]
+    outputs = [
+        f"{_logical_tensor(n, o.name, o.type, _output_dims(case, n))}{', layout any' if o.free else ''}"
+        for n, o in enumerate(program.answers)
+    ]
+    for heading, lines in (("attributes", attributes), ("inputs", inputs), ("outputs", outputs)):
         yield f"  {heading}{'' if lines else ': none'}"
         yield from (f"    {line}" for line in lines)
+    beside = company(program)
+    if beside != ALONE:
+        yield f"  alone, or, where oneDNN does not support that, {beside}"
 
 
 def _logical_tensor(number: int, name: str, type_: str, dims: Dims | None) -> str:
     shape = "unknown dimensions" if dims is None else f"[{', '.join(map(str, dims))}]"
     return f"{number}  {name}: {TYPES.get(type_, type_)} {shape}"
+
+
+def _strided(given: Input) -> str:
+    return "" if given.strides is None else f", strides [{', '.join(map(str, given.strides))}]"
 
 
 _SHOWN = 12  # elements

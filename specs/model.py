@@ -23,6 +23,7 @@ Status: TypeAlias = Literal["required", "inferred", "disputed", "withdrawn"]
 
 
 DIMS = ("static", "symbolic", "unranked")
+MEMORY = ("plain", "turned", "padded", "any")
 """The levels of `dims`; only OpenVINO's models declare inputs without a rank."""
 
 
@@ -75,7 +76,9 @@ elements. A mapping is a bundle, which sets the names in its keys; for `shapes`,
 symbol.
 """
 
-COMMON_PARAMETERS = frozenset({"shapes", "dims", "fill", "outputs", "opset", "unknown", "values-from", "around"})
+COMMON_PARAMETERS = frozenset(
+    {"shapes", "dims", "memory", "fill", "outputs", "opset", "unknown", "values-from", "around"}
+)
 """The parameters of every family, besides an operator's attributes, inputs and type letters."""
 
 STANDARDS = ("onnx", "openvino", "onednn")

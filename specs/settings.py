@@ -11,7 +11,7 @@ from typing import Any
 from ..cases.errors import OpconformError
 from . import expressions
 from .expressions import is_expression, recipe
-from .model import DELIVERIES, DIMS, Edge, Recipe, Signature, Value, Version, Vocabulary, Word, expand
+from .model import DELIVERIES, DIMS, MEMORY, Edge, Recipe, Signature, Value, Version, Vocabulary, Word, expand
 from .parameters import (
     SETTING_WORDS,
     TENSOR_KINDS,
@@ -349,6 +349,11 @@ def _check_dims(context: Context, value: object, path: Keys) -> None:
     _one_of("dims are", levels)(context, value, path)
 
 
+def _check_memory(context: Context, value: object, path: Keys) -> None:
+    levels = MEMORY if context.text.operator.startswith("onednn/") else MEMORY[:1]
+    _one_of("memory is", levels)(context, value, path)
+
+
 _COMMON: Mapping[str, Callable[[Context, Any, Keys], None]] = MappingProxyType(
     {
         "fill": check_fill,
@@ -358,6 +363,7 @@ _COMMON: Mapping[str, Callable[[Context, Any, Keys], None]] = MappingProxyType(
         "around": _check_around,
         "shapes": _check_shapes,
         "dims": _check_dims,
+        "memory": _check_memory,
         "values-from": _one_of("how an input comes", DELIVERIES),
     }
 )

@@ -192,6 +192,8 @@ def _input(given: Input, names: Iterator[str] | None) -> dict[str, Any]:
     fields: dict[str, Any] = {"name": given.name, "type": given.type, "dims": list(given.dims), "constant": None}
     if given.constant is not None:
         fields["constant"] = base64.b64encode(given.constant).decode() if names is None else next(names)
+    if given.strides is not None:
+        fields["strides"] = list(given.strides)
     return fields if given.structure is None else {**fields, "structure": structure_json(given.structure)}
 
 
@@ -200,7 +202,10 @@ def _input_from(fields: Mapping[str, Any], take: TakeConstant | None) -> Input:
     structure = None if fields.get("structure") is None else structure_from(fields["structure"])
     leaves(type_, Structure("tensor", dims) if structure is None else structure)
     if constant is None:
-        return Input(name, type_, dims, None, structure)
+        strides = None if fields.get("strides") is None else tuple(map(int, fields["strides"]))
+        if strides is not None and len(strides) != len(dims):
+            raise ValueError(f"{name} has {len(dims)} dimensions and {len(strides)} strides")
+        return Input(name, type_, dims, None, structure, strides)
     if take is None:
         return Input(name, type_, dims, content(from_content(type_, dims, base64.b64decode(constant, validate=True))))
     return Input(name, type_, dims, content(take(constant, element_type(type_).name, dims)))
@@ -210,7 +215,8 @@ def _output(output: Output | None) -> dict[str, Any] | None:
     if output is None:
         return None
     fixed = {} if output.shape is None else {"shape": list(output.shape)}
-    return {"name": output.name, "type": output.type, "rank": output.rank, **fixed}
+    free = {"free": True} if output.free else {}
+    return {"name": output.name, "type": output.type, "rank": output.rank, **fixed, **free}
 
 
 def _output_from(fields: Mapping[str, Any] | None) -> Output | None:
@@ -218,7 +224,7 @@ def _output_from(fields: Mapping[str, Any] | None) -> Output | None:
         return None
     parse_type(fields["type"])
     shape = None if fields.get("shape") is None else tuple(map(int, fields["shape"]))
-    return Output(fields["name"], fields["type"], fields["rank"], shape)
+    return Output(fields["name"], fields["type"], fields["rank"], shape, free=bool(fields.get("free", False)))
 
 
 SCHEMA = 2

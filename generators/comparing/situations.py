@@ -23,8 +23,8 @@ SHAPES, TYPE, FILL = "shapes", "type", "fill"
 PLAIN = "float32"
 _SYNONYMS: Mapping[str, str] = MappingProxyType({"keep_dims": "keepdims"})
 """Names in other standards, and their ONNX equivalents."""
-_OWN_FIELDS = frozenset({"shapes", "fill", "dims", "unknown"})
-_IGNORED = frozenset({"opset", "dims", "draw", "seed"})  # the form of a program, not its meaning
+_OWN_FIELDS = frozenset({"shapes", "fill", "dims", "memory", "unknown"})
+_IGNORED = frozenset({"opset", "dims", "memory", "draw", "seed"})  # the form of a program, not its meaning
 _SCALARS = frozenset({"float", "int", "string", "bool", "boolean"})
 _USUAL_TYPE = "int64"  # of inputs other than data, if a version leaves it open
 LARGEST = 100  # elements

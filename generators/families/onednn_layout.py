@@ -71,8 +71,10 @@ def _coded(c: Call, src: Value, scales: Value, zeros: Value) -> Value:
     to = element_type(str(c.output_types["dst"]))
     quotient = (src / scales).either(src * scales.reciprocal())
     if not to.is_integer:
-        largest = to.float_format.largest
-        return quotient.cast(to.name, saturate=c.open("range", quotient.abs() > largest) == "saturates")
+        saturate = c.open("range", quotient.abs() > to.float_format.largest) == "saturates"
+        # the page leaves the rounding to the library: also first to 16 bits
+        twice = quotient.cast("float16").cast(to.name, saturate=saturate)
+        return quotient.cast(to.name, saturate=saturate).either(twice)
     y = quotient + zeros
     taken = c.open("rounding", ~y.equal(y.trunc()))
     ways = {"nearest-away": y.rint_away, "truncate": y.trunc, "floor": y.floor, "ceiling": y.ceil}

@@ -68,19 +68,31 @@ def power(c: Call, src: Value) -> Value:
 def mixed(c: Call, formula: Formula, a: Value, b: Value) -> Value:
     """Two operands of one type, or one of f32 and the other of 16 bits, broadcast as auto_broadcast says.
 
-    a: shape D, b: shape E; result: the type of the wider one, or bool. Source: oneDNN Graph Add, Subtract, Multiply,
-    Divide and GreaterEqual.
+    a: shape D, b: shape E; result: the type of the wider one, or bool. Source: oneDNN Graph Add, Subtract, Multiply
+    and Divide.
     """
     _broadcast(c, a, b)
+    types = {a.type, b.type}
+    wide = "float32" in types and types <= {"float32", "bfloat16", "float16"}
     result = c.output_types["dst"]
-    if result != "bool":
-        types = {a.type, b.type}
-        wide = "float32" in types and types <= {"float32", "bfloat16", "float16"}
-        c.require("types", result == "float32" if wide else {str(result)} == types)
-        if len(types) > 1:
-            a, b = a.cast("float32"), b.cast("float32")
+    c.require("types", result == "float32" if wide else {str(result)} == types)
+    if len(types) > 1:
+        a, b = a.cast("float32"), b.cast("float32")
     found: Value = formula(a, b)
     return found
+
+
+def at_least(c: Call, formula: Formula, a: Value, b: Value) -> Value:
+    """Whether an element is at least the other, of two operands that broadcast as auto_broadcast says; NaN is open.
+
+    a, b: one type; result: bool. Source: oneDNN Graph GreaterEqual.
+    """
+    _broadcast(c, a, b)
+    found: Value = formula(a, b)
+    if a.kind != "real":
+        return found
+    unordered = a.isnan() | b.isnan()
+    return found | unordered if c.open("nan", unordered) == "true" else found
 
 
 def _broadcast(c: Call, *operands: Value) -> None:

@@ -186,7 +186,9 @@ def _extreme(c: Call, data: Value, axes: Value | None, *, largest: bool) -> Valu
             skipped = skipped.undefined(skipped.isnan())
         taken = c.open("nan")
         free = skipped.undefined(found.isnan())
-        return {"propagates": found, "ignored": skipped, "unspecified": free}.get(taken) or found.either(skipped)
+        # "resets": the elements beyond a NaN are compared anew
+        ways = {"propagates": found, "ignored": skipped, "unspecified": free, "resets": free}
+        return ways.get(taken) or found.either(skipped)
 
     return _reduced(c, x, axes, formula).cast(data.type)
 

@@ -1,4 +1,4 @@
-"""oneDNN Graph on the CPU: makes a graph of one operation from a program, finds out why it is refused, and runs it."""
+"""oneDNN Graph on the CPU: makes a graph from a program, finds out why it is refused, and runs it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import count, pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from ...cases.elements import Array, content, element_type, from_content
 from ...cases.program import Attribute, Input, Output, Program
 from ...cases.runner import Executable, Reason, Unsupported
+from .onednn_companions import ALONE, Companion, Company, company
 from .onednn_library import (
     ATTRIBUTES,
     CPU,
@@ -27,7 +29,7 @@ from .onednn_library import (
     OneDnnError,
 )
 
-_STRIDED = 2  # dnnl_graph_layout_type_t
+_ANY, _STRIDED = 1, 2  # dnnl_graph_layout_type_t
 _VARIABLE, _CONSTANT = 1, 2  # dnnl_graph_tensor_property_t
 _UNKNOWN_RANK = -1
 _FUSION = 1  # dnnl_graph_partition_policy_t; applications use this one
@@ -42,9 +44,23 @@ _SETTERS: Final[Mapping[str, tuple[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """The partition of a graph of one operation, and its input and output tensors; outputs have an unknown shape."""
+    """The partition of a graph, and its input and output tensors; outputs have an unknown shape.
+
+    `beside` has the operations of the graph beside the program's own. Their operands are the last inputs.
+    """
 
     handle: ctypes.c_void_p
+    inputs: Sequence[LogicalTensor]
+    outputs: Sequence[LogicalTensor]
+    beside: Company
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An operation of a graph, with its tensors."""
+
+    name: str
+    attributes: Sequence[Attribute]
     inputs: Sequence[LogicalTensor]
     outputs: Sequence[LogicalTensor]
 
@@ -55,51 +71,78 @@ def make_partition(library: OneDnn, handles: ExitStack, program: Program) -> Par
     Raises Unsupported for anything that the library's enumerations lack and for an unsupported partition; OneDnnError.
     """
     partition = _partition(library, handles, program)
-    if not _is_supported(library, partition):
-        raise Unsupported(*_refusal(library, program))
-    return partition
+    if _is_supported(library, partition):
+        return partition
+    if in_company := _in_company(library, handles, program):
+        return in_company
+    raise Unsupported(*_refusal(library, program))
 
 
-def _partition(library: OneDnn, handles: ExitStack, program: Program) -> Partition:
-    inputs = [_input(library, number, i) for number, i in enumerate(_given(program))]
+def _in_company(library: OneDnn, handles: ExitStack, program: Program) -> Partition | None:
+    """Return the partition with the companions of the operation, None without any, or if it is not supported either."""
+    beside = company(program)
+    if beside == ALONE:
+        return None
+    try:
+        partition = _partition(library, handles, program, beside)
+    except (OneDnnError, Unsupported):
+        return None
+    return partition if _is_supported(library, partition) else None
+
+
+def _partition(library: OneDnn, handles: ExitStack, program: Program, beside: Company = ALONE) -> Partition:
+    own = _given(program)
+    inputs = [_input(library, number, i) for number, i in enumerate([*own, *beside.operands])]
     outputs = [_output(library, number, o) for number, o in enumerate(program.answers, len(inputs))]
-    operation = _operation(library, handles, program.operator.name)
-    for tensor in inputs:
-        library.call("graph_op_add_input", operation, ctypes.byref(tensor))
-    for tensor in outputs:
-        library.call("graph_op_add_output", operation, ctypes.byref(tensor))
-    for attribute in program.attributes:
-        since = SINCE.get((program.operator.name, attribute.name), (0, 0))
-        if library.release < since:
-            words = f"{program.operator.name} has {attribute.name} since oneDNN {since[0]}.{since[1]}"
-            raise Unsupported(f"{words}; this is {library.version}", "attribute")
-        _set(library, operation, attribute)
+    operands, free = iter(inputs[len(own) :]), count(len(inputs) + len(outputs))
+    heads = [*inputs[:1], *(tensor_of_any_rank(library, next(free), inputs[0].data_type) for _ in beside.before)]
+    tails = [*(tensor_of_any_rank(library, next(free), outputs[0].data_type) for _ in beside.after), *outputs[:1]]
     graph = library.create(handles, "graph_graph", CPU)
-    library.call("graph_add_op", graph, operation)
+
+    def follow(companions: Sequence[Companion], chain: Sequence[LogicalTensor]) -> Iterator[_Step]:
+        for one, (taken, made) in zip(companions, pairwise(chain), strict=True):
+            yield _Step(one.name, one.attributes, [taken, *([] if one.operand is None else [next(operands)])], [made])
+
+    taken, made = [*heads[-1:], *inputs[1 : len(own)]], [*tails[:1], *outputs[1:]]
+    tested = _Step(program.operator.name, program.attributes, taken, made)
+    for step in (*follow(beside.before, heads), tested, *follow(beside.after, tails)):
+        library.call("graph_add_op", graph, _operation(library, handles, next(free), step))
     library.call("graph_graph_finalize", graph)
     library.call("graph_graph_filter", graph, _FUSION)
-    return Partition(_only_partition(library, handles, graph), inputs, outputs)
+    return Partition(_only_partition(library, handles, graph), inputs, outputs, beside)
 
 
 def _only_partition(library: OneDnn, handles: ExitStack, graph: ctypes.c_void_p) -> ctypes.c_void_p:
-    count = ctypes.c_size_t()
-    library.call("graph_graph_get_partition_num", graph, ctypes.byref(count))
-    if count.value != 1:
-        raise Unsupported(f"dnnl_graph_graph_get_partition_num: {count.value} partitions of one operation")
+    found = ctypes.c_size_t()
+    library.call("graph_graph_get_partition_num", graph, ctypes.byref(found))
+    if found.value != 1:
+        raise Unsupported(f"dnnl_graph_graph_get_partition_num: {found.value} partitions of one graph")
     handle = ctypes.c_void_p()
     library.call("graph_graph_get_partitions", graph, 1, ctypes.byref(handle))
     handles.callback(library.call, "graph_partition_destroy", handle)
     return handle
 
 
-def _operation(library: OneDnn, handles: ExitStack, name: str) -> ctypes.c_void_p:
+def _operation(library: OneDnn, handles: ExitStack, number: int, step: _Step) -> ctypes.c_void_p:
+    name = step.name
     if name not in OPERATIONS or not _is_known(library, name):
         raise Unsupported(f"oneDNN Graph {library.version} has no operation {name}", "operator-version")
-    return _bare(library, handles, name)
+    operation = _bare(library, handles, name, number)
+    for tensor in step.inputs:
+        library.call("graph_op_add_input", operation, ctypes.byref(tensor))
+    for tensor in step.outputs:
+        library.call("graph_op_add_output", operation, ctypes.byref(tensor))
+    for attribute in step.attributes:
+        since = SINCE.get((name, attribute.name), (0, 0))
+        if library.release < since:
+            words = f"{name} has {attribute.name} since oneDNN {since[0]}.{since[1]}"
+            raise Unsupported(f"{words}; this is {library.version}", "attribute")
+        _set(library, operation, attribute)
+    return operation
 
 
-def _bare(library: OneDnn, handles: ExitStack, name: str) -> ctypes.c_void_p:
-    return library.create(handles, "graph_op", 0, OPERATIONS[name], name.encode())
+def _bare(library: OneDnn, handles: ExitStack, name: str, number: int = 0) -> ctypes.c_void_p:
+    return library.create(handles, "graph_op", number, OPERATIONS[name], f"{name} {number}".encode())
 
 
 def _is_known(library: OneDnn, name: str) -> bool:
@@ -134,23 +177,25 @@ def _input(library: OneDnn, number: int, given: Input) -> LogicalTensor:
         raise Unsupported(words, "rank")
     dims = (ctypes.c_int64 * MOST_DIMENSIONS)(*map(int, given.dims))
     tensor = LogicalTensor()
-    library.call(
-        "graph_logical_tensor_init_with_dims",
-        *(ctypes.byref(tensor), number, _type(library, given.type), len(given.dims), dims),
-        *(_STRIDED, _VARIABLE if given.constant is None else _CONSTANT),
-    )
+    described = (ctypes.byref(tensor), number, _type(library, given.type), len(given.dims), dims)
+    kept = _VARIABLE if given.constant is None else _CONSTANT
+    if given.strides is None:
+        library.call("graph_logical_tensor_init_with_dims", *described, _STRIDED, kept)
+    else:
+        strides = (ctypes.c_int64 * MOST_DIMENSIONS)(*given.strides)
+        library.call("graph_logical_tensor_init_with_strides", *described, strides, kept)
     return tensor
 
 
 def _output(library: OneDnn, number: int, output: Output) -> LogicalTensor:
     # a known rank would affect what the library infers, as in oneDNN 3.2 for a scalar
-    return tensor_of_any_rank(library, number, _type(library, output.type))
+    return tensor_of_any_rank(library, number, _type(library, output.type), _ANY if output.free else _STRIDED)
 
 
-def tensor_of_any_rank(library: OneDnn, number: int, data_type: int) -> LogicalTensor:
+def tensor_of_any_rank(library: OneDnn, number: int, data_type: int, layout: int = _STRIDED) -> LogicalTensor:
     """Return the description of a tensor with this id, of unknown rank."""
     tensor = LogicalTensor()
-    described = (number, data_type, _UNKNOWN_RANK, _STRIDED, _VARIABLE)
+    described = (number, data_type, _UNKNOWN_RANK, layout, _VARIABLE)
     library.call("graph_logical_tensor_init", ctypes.byref(tensor), *described)
     return tensor
 
@@ -229,9 +274,11 @@ def _without_empty_lists(program: Program) -> Program:
 def _would_be_supported(library: OneDnn, program: Program) -> bool:
     with ExitStack() as handles:
         try:
-            return _is_supported(library, _partition(library, handles, program))
+            if _is_supported(library, _partition(library, handles, program)):
+                return True
         except (OneDnnError, Unsupported):
             return False
+        return _in_company(library, handles, program) is not None
 
 
 REASONS: Final[Mapping[str, Reason]] = {
@@ -291,7 +338,7 @@ class _Compiled:
         self._library = library
         with ExitStack() as handles:
             partition = make_partition(library, handles, program)
-            self._given = [_Given(i) for i in program.inputs if i is not None]
+            self._given = [_Given(i) for i in (*_given(program), *partition.beside.operands)]
             self._handle = library.create(handles, "graph_compiled_partition", partition.handle)
             library.call(
                 "graph_partition_compile",
@@ -336,6 +383,8 @@ class _Compiled:
         tensor = LogicalTensor()
         by_id = (self._handle, output.id, ctypes.byref(tensor))
         self._library.call("graph_compiled_partition_query_logical_tensor", *by_id)
+        if tensor.layout_type != _STRIDED:
+            raise Unsupported("the order that oneDNN chose for an output has no strides, so that it cannot be read")
         return tensor
 
 
@@ -346,19 +395,30 @@ class _Given:
         self._name = given.name
         self._dims = given.dims
         self._element = element_type(given.type)
+        self._strides = given.strides
         self._constant = None if given.constant is None else given.array()
 
     def laid_out(self, fed: Iterator[Array]) -> Array:
-        """Return the constant, or else the next array, in C order; ValueError if type or shape differ."""
+        """Return the constant, or else the next array, in its order in memory; ValueError if type or shape differ."""
         array = next(fed) if self._constant is None else self._constant
         if array.shape != self._dims or array.dtype != self._element.dtype:
             compiled, is_given = f"{self._element.dtype} {self._dims}", f"{array.dtype} {array.shape}"
             raise ValueError(f"{self._name} was compiled for {compiled} and is given {is_given}")
         if array.size == 0:
             return np.zeros(_ROOM, np.uint8)
+        if self._strides is not None:
+            return _in_order(array, self._strides)
         if self._element.is_packed:
             return np.frombuffer(content(array), np.uint8)
         return array if array.flags.c_contiguous else array.copy()
+
+
+def _in_order(array: Array, strides: Sequence[int]) -> Array:
+    """Return memory with an array at its strides, in elements, and the marker in the gaps."""
+    size = max(extent * stride for extent, stride in zip(array.shape, strides, strict=True))
+    memory = np.full(size * array.itemsize, _UNWRITTEN, np.uint8)
+    np.ndarray(array.shape, array.dtype, memory, 0, tuple(s * array.itemsize for s in strides))[...] = array
+    return memory
 
 
 class _Answer:

@@ -182,6 +182,7 @@ _FUNCTIONS: Final[Mapping[str, tuple[Any, ...]]] = {
     "stream_destroy": (_HANDLE,),
     "graph_logical_tensor_init": (_TENSOR, _SIZE, _INT, ctypes.c_int32, _INT, _INT),
     "graph_logical_tensor_init_with_dims": (_TENSOR, _SIZE, _INT, ctypes.c_int32, _NUMBERS, _INT, _INT),
+    "graph_logical_tensor_init_with_strides": (_TENSOR, _SIZE, _INT, ctypes.c_int32, _NUMBERS, _NUMBERS, _INT),
     "graph_logical_tensor_get_mem_size": (_TENSOR, ctypes.POINTER(_SIZE)),
     "graph_op_create": (_NEW, _SIZE, _INT, ctypes.c_char_p),
     "graph_op_add_input": (_HANDLE, _TENSOR),

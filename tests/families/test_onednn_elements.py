@@ -23,6 +23,16 @@ def unary(operator: str, x: Any, **attributes: Any) -> Any:
     return values(f"onednn/{operator}", {"src": F(x)}, DST, **attributes)[0]
 
 
+def test_a_comparison_with_nan_may_be_false_or_true() -> None:
+    a, b = F([math.nan, 1, -0.0, 1, 2]), F([1, math.nan, 0.0, 2, 1])
+    found = readings("onednn/GreaterEqual", {"src_0": a, "src_1": b}, {"dst": "bool"})
+    assert isinstance(found, list)
+    assert {one.taken["nan"]: one.values[0].tolist() for one in found} == {
+        "false": [False, False, True, False, True],
+        "true": [True, True, True, False, True],
+    }
+
+
 def test_clamp_is_the_maximum_last_where_its_bounds_are_crossed() -> None:
     np.testing.assert_array_equal(unary("Clamp", [0.0, 2.0, 9.0], min=3.0, max=1.0), F([1, 1, 1]))
 

@@ -62,6 +62,14 @@ def test_a_fraction_that_is_quantized_may_be_rounded_in_five_ways() -> None:
     assert {int(one.values[0][0]) for one in found} == {0, 1}
 
 
+def test_an_eight_bit_float_may_be_rounded_by_way_of_sixteen_bits() -> None:
+    between = F([1.6871132])  # below 1.6875, halfway between two of them, to which 16 bits round it
+    found = readings("onednn/Quantize", {"src": between}, {"dst": "float8e4m3fn"}, scales=(1.0,))
+    assert isinstance(found, list)
+    for one in found:
+        assert float(one.lower[0][0]) <= 1.625 < float(one.upper[0][0]) == 1.75
+
+
 def test_one_scale_is_for_a_whole_tensor_and_eight_bit_floats_have_no_zero_point() -> None:
     given, two = {"src": drawn(2, 2)}, {"scales": (1.0, 2.0), "zps": (0, 0)}
     assert readings("onednn/Quantize", given, {"dst": "int8"}, **two) == "one-scale"

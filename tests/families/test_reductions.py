@@ -211,6 +211,16 @@ def test_ties_and_not_a_number_are_open_where_they_occur() -> None:
     assert [found[2].lower[0].tolist(), found[2].upper[0].tolist()] == [[0, 0], [2, 0]], "any place of the line"
 
 
+def test_not_a_number_may_reset_a_maximum_on_onednn() -> None:
+    x = {"src": np.array([[math.inf, math.nan, 5.0], [1.0, 2.0, 3.0]], F)}
+    found = readings("onednn/ReduceMax", x, {"dst": "float32"}, axes=(1,))
+    assert {one.taken["nan"]: one.open for one in found if isinstance(one, Reading)} == {
+        "propagates": [False, False],
+        "ignored": [False, False],
+        "resets": [True, False],
+    }
+
+
 def test_an_empty_input_is_ruled_out_by_one_version_alone_and_an_empty_axis_by_all() -> None:
     x = {"data": np.zeros((0, 3), F)}
     assert readings("onnx/ArgMax-11", x, {"reduced": "int64"}) == "not-empty"

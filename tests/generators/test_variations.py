@@ -58,6 +58,21 @@ def test_each_openvino_operation_has_a_case_without_a_rank_and_no_other_standard
         GeneratedCases().case("onnx/Softmax-13/float32/2x3/dims=unranked/ramp")
 
 
+def test_each_onednn_operation_has_cases_whose_tensors_lie_elsewhere_in_memory() -> None:
+    source = GeneratedCases()
+    for name in ("onednn/MatMul", "onednn/Convolution", "onednn/LayerNorm"):
+        free, padded, turned = (source.case(one).program for one in sorted(varied(name)) if "memory=" in one)
+        for given in (i for i in turned.feeds if len(i.dims) > 1):
+            assert given.strides[0] == 1 < given.strides[-1], given
+        for given in (i for i in padded.feeds if len(i.dims) > 1):
+            assert (given.strides[-1], given.strides[-2]) == (1, given.dims[-1] + 1), given
+        assert [o.free for o in free.answers] == [True] * len(free.answers)
+        assert len({padded.key, turned.key, free.key}) == 3
+    assert not any("memory=" in case for case in varied("onednn/Reorder")), "its edges have them"
+    with pytest.raises(CaseIdError, match="memory is plain; read 'turned'"):
+        source.case("onnx/Softmax-13/float32/2x3/memory=turned/ramp")
+
+
 def test_one_tensor_given_twice_is_fed_once_and_named_twice():
     case = GeneratedCases().case(TWICE)
     assert len(case.inputs) == 1

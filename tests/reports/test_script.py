@@ -71,8 +71,13 @@ OPENVINO = [
     LOOP,
 ]
 ONEDNN = [
+    "onednn/PReLU/float32/2x3x4,3/data_format=NCX/ramp",  # an attribute of text
     "onednn/ReduceMean/float32/3x2x2/axes=2,0/ramp/axes-unsorted",
     "onednn/ReduceMean/bfloat16/3x2x2/axes=2,0/ramp/axes-unsorted",  # oneDNN 3.2 aborts
+    "onednn/Reciprocal/float32/8x63/-/special",  # before Multiply
+    "onednn/Reciprocal/float32/3x2x2/memory=padded/uniform",
+    "onednn/TypeCast/float32,bfloat16/3x2x2/memory=turned/uniform/turned",
+    "onednn/StaticTranspose/float32/4x4/order=1,0/ramp",  # between two of StaticReshape in oneDNN 3.2
     "onednn/ReduceMean/float32/scalar/axes=none/ramp/rank-0",
     "onednn/ReduceMean/float32/2x0x3/axes=0,1,2/ramp/empty-set",
     "onednn/ReduceMean/float32/3x2x2/axes=none/special/identity-special",

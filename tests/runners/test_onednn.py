@@ -97,6 +97,26 @@ def test_the_number_of_a_binary_operation_names_it(runner, operation: str) -> No
     np.testing.assert_allclose(y, BINARY[operation](a, b), rtol=1e-6)
 
 
+UNUSUAL = np.float32([[[1.5, -0.0, np.inf], [np.nan, 2**-140, -3]]])
+
+
+def test_an_operation_that_is_not_supported_alone_runs_beside_others_that_change_nothing(runner) -> None:
+    with np.errstate(divide="ignore", over="ignore"):
+        y = answer(runner, onednn_program("Reciprocal", [feed(1, 2, 3)]), UNUSUAL)
+        np.testing.assert_array_equal(y, 1 / UNUSUAL)
+    turned = onednn_program("StaticTranspose", [feed(1, 2, 3)], attributes=[("order", "s64s", (2, -2, 0))])
+    assert answer(runner, turned, UNUSUAL).tobytes() == UNUSUAL.transpose(2, 1, 0).tobytes()
+
+
+def test_a_transpose_that_moves_nothing_runs_alone_or_not_at_all(runner) -> None:
+    program = onednn_program("StaticTranspose", [feed(1, 2, 1)], attributes=[("order", "s64s", (1, 2, 0))])
+    try:
+        y = answer(runner, program, np.float32([[[1], [2]]]))
+    except Unsupported:
+        return
+    assert y.tolist() == [[[1]], [[2]]]
+
+
 def test_every_operation_of_the_oldest_supported_library_is_known_to_this_one(runner) -> None:
     oldest = list(OPERATIONS)[: OPERATIONS["Select"] + 1]
     refusals = {name: refusal_of(runner, onednn_program(name, [])) for name in oldest}
@@ -123,6 +143,29 @@ def test_an_input_may_lie_in_memory_as_it_likes(runner) -> None:
     frozen = X.copy()
     frozen.flags.writeable = False
     assert answer(runner, reduction(X.shape, (1,)), frozen).tolist() == X.mean(1).tolist()
+
+
+@pytest.mark.parametrize("strides", [(1, 3, 6), (6, 3, 1), (40, 10, 2)], ids=["turned", "padded", "spaced"])
+def test_an_input_lies_in_memory_as_its_program_says(runner, strides: tuple[int, ...]) -> None:
+    program = onednn_program("Square", [replace(feed(3, 2, 2), strides=strides)])
+    for run in (runner.prepare(program).run, runner.prepare(program).run):
+        assert run([X])[0].tolist() == (X * X).tolist()
+    product = onednn_program("MatMul", [replace(feed(3, 2, 2), strides=strides), feed(3, 2, 2, name="weights")])
+    assert answer(runner, product, X, X).tolist() == (X @ X).tolist()
+
+
+def test_an_output_may_lie_in_memory_as_the_library_likes(runner) -> None:
+    images = np.arange(48, dtype=np.float32).reshape(1, 3, 4, 4)
+    weights = np.float32([[[[1]], [[2]], [[-1]]], [[[0]], [[1]], [[3]]]])
+    words = {"data_format": "NCX", "weights_format": "OIX"}
+    numbers = {"strides": 1, "dilations": 1, "pads_begin": 0, "pads_end": 0}
+    attributes = [*((n, "string", w) for n, w in words.items()), *((n, "s64s", (w, w)) for n, w in numbers.items())]
+    inputs = [feed(*images.shape), feed(*weights.shape, name="weights")]
+    program = onednn_program("Convolution", inputs, attributes=attributes)
+    free = replace(program, outputs=tuple(replace(o, free=True) for o in program.answers))
+    want = np.einsum("nchw,oc->nohw", images, weights[:, :, 0, 0])
+    assert answer(runner, program, images, weights).tolist() == want.tolist()
+    assert answer(runner, free, images, weights).tolist() == want.tolist()
 
 
 def test_an_output_is_read_with_the_strides_that_the_library_gives_it(runner) -> None:
