@@ -29,8 +29,7 @@ _OF_SIGNATURE = "attribute-"
 
 def has_values(version: VersionSpec, port: Port) -> bool:
     """Return whether levels write an input's elements, so that by default it is neither filled nor drawn."""
-    levels = version.parameters.get(port.name, {}).values()
-    return not port.is_variadic and any(not isinstance(level, (Word, Recipe)) for level in levels)
+    return not port.is_variadic and port.name in version.written
 
 
 def usual_delivery(version: VersionSpec, port: Port) -> str:
