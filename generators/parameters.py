@@ -19,7 +19,7 @@ from ..cases.ids import (
 )
 from ..cases.program import count
 from ..specs.expressions import numbers
-from ..specs.model import COMMON_PARAMETERS, Port, Recipe, Spec, TensorValue, Value, VersionSpec, Word, held, holder
+from ..specs.model import COMMON_PARAMETERS, Port, Spec, TensorValue, Value, VersionSpec, Word, held, holder
 
 FROM, RANK, CONSTANT, FED = "-from", "-rank", "constant", "graph-input"
 """The suffixes of parameters for an input's delivery and rank, and two kinds of delivery."""
