@@ -155,9 +155,10 @@ def test_a_spec_that_openvino_contradicts_exits_1_and_names_the_line(tmp_path: P
     assert [d["line"] for d in read["differences"]] == [8]
 
 
-def test_an_operator_that_the_library_dies_of_exits_3_and_says_so(library) -> None:
+def test_an_operator_that_the_library_dies_of_exits_3_and_says_so(tmp_path: Path, library) -> None:
     library("openvino", "Faulty")
-    done = call("dev", "audit", "openvino")
+    root = specs_with(tmp_path, "openvino", "edges:\n", "edges:\n")
+    done = call("dev", "audit", "openvino", "--specs", root)
     assert done.exit_code == 3
     assert "not asked: openvino/ReduceMean-1: Faulty 1.0 could not be asked: its process ended (signal" in done.output
     assert "coverage" in done.output  # the others were asked
