@@ -13,7 +13,7 @@ from ..generators.contract import breaches
 from ..generators.parameters import bound_type, free_letters, setting_name
 from ..generators.plan import Selection, by_version, planned
 from ..generators.rows import Row, clauses_of
-from ..generators.source import GeneratedCases
+from ..generators.source import GeneratedCases, shipped
 from ..reports.progress import tracked
 from ..reports.text import STANDARD_NAMES, markdown_table, write_text
 from ..runners.backends.library_reading import LibraryLost, read_library
@@ -45,7 +45,7 @@ def audited(
     audited_specs = [
         source.library.spec(name) for name in source.library.operators() if name.startswith(f"{standard}/")
     ]
-    others = () if specs is None else Library().specs()
+    others = () if specs is None else shipped().specs()
     broken = breaches(source, audited_specs, by_version(ids), others)
     found = replace(found, breaches=broken.errors, gaps=(*found.gaps, *broken.untouched))
     lacking = found.without_spec if standard == "onnx" and specs is None else ()

@@ -14,7 +14,7 @@ from ..cases.errors import OpconformError
 from ..cases.ids import Shape, decode_text, encode_text, print_shape
 from ..cases.program import count
 from ..specs.expressions import numbers
-from ..specs.model import COMMON_PARAMETERS, Port, Recipe, Spec, TensorValue, Value, VersionSpec, Word, held, holder
+from ..specs.model import COMMON_PARAMETERS, Port, Spec, TensorValue, Value, VersionSpec, Word, held, holder
 
 FROM, RANK, CONSTANT, FED = "-from", "-rank", "constant", "graph-input"
 """The suffixes of parameters for an input's delivery and rank, and two kinds of delivery."""
@@ -24,8 +24,7 @@ _OF_SIGNATURE = "attribute-"
 
 def has_values(version: VersionSpec, port: Port) -> bool:
     """Return whether levels write an input's elements, so that by default it is neither filled nor drawn."""
-    levels = version.parameters.get(port.name, {}).values()
-    return not port.is_variadic and any(not isinstance(level, (Word, Recipe)) for level in levels)
+    return not port.is_variadic and port.name in version.written
 
 
 def usual_delivery(version: VersionSpec, port: Port) -> str:

@@ -420,13 +420,7 @@ def _outputs(version: VersionSpec, text: str, case: CaseId) -> Value:
 
 
 def _drawn(version: VersionSpec, port: Port, text: str) -> Recipe | None:
-    operand = version.operands.get(port.name)
-    edges = [settings for edge in version.edges.values() for settings in (edge.settings, edge.mended or {})]
-    bundles = [entry for levels in (*version.parameters.values(), *edges) for entry in levels.values()]
-    sets = (*edges, *(entry for entry in bundles if isinstance(entry, Mapping)))
-    levels = version.parameters.get(port.name, {}).values()
-    known = [*(operand.draws if operand else ()), *levels, *(entry.get(port.name) for entry in sets)]
-    return next((entry for entry in known if isinstance(entry, Recipe) and fill_text(entry) == text), None)
+    return next((recipe for recipe in version.recipes.get(port.name, ()) if fill_text(recipe) == text), None)
 
 
 def _word(version: VersionSpec, name: str, word: Word, case: CaseId) -> Word:

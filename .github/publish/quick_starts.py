@@ -19,15 +19,17 @@ PAGES = ("start-vendor.md", "start-kernel-or-model.md", "start-nightly.md", "sta
 INSTALL = re.compile(r"^pip install (?:-e )?'?(?:\.|opconform)(\[[\w,-]+\])?'?$", re.MULTILINE)
 ENVIRONMENT = re.compile(r"^(?:python3 -m venv|\. )\s*\.venv\S*$", re.MULTILINE)
 CLONE = re.compile(r"^(?:git clone|cd opconform\b).*$", re.MULTILINE)
+HIDDEN = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 
 
 def script(page: str, wheel: Path | None) -> str:
     """Return what the page says as a script: files written, commands run.
 
-    A command whose output the page shows may exit 1: that a backend does not conform is what it shows.
+    A command whose output the page shows may exit 1: that a backend does not conform is what it shows. Comments, with
+    what the page says from the first release on, are left out: a reader does not see them.
     """
     lines = ["set -eu"]
-    for language, block in re.findall(r"^```(\w+)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE):
+    for language, block in re.findall(r"^```(\w+)\n(.*?)^```$", HIDDEN.sub("", page), re.DOTALL | re.MULTILINE):
         if language == "console":
             lines += [f"{command} || [ $? -eq 1 ]" for command in re.findall(r"^\$ (.*)$", block, re.MULTILINE)]
         elif language == "bash":

@@ -30,7 +30,8 @@ _PLAIN_SHAPES = "one shape"
 _SHAPES_KEPT = 6
 _VALUES_A_CLASS = 2
 _ALTERNATIVES = 8
-_CROSSED = 2_000  # up to so many combinations of settings, all are tried
+CROSSED = 2_000
+"""Up to so many combinations of settings on one shape, all are tried."""
 NUMERIC = ("ramp", "halves", "maximum", "negative-zero", "nan-among")
 """Kinds of data on which versions are compared; none that is drawn, since each case has its own draw."""
 
@@ -255,11 +256,11 @@ def _crossed(levels: Mapping[str, Sequence[Value]]) -> Iterator[Situation]:
 def _combined(levels: Sequence[Sequence[Value]]) -> Iterator[tuple[Value, ...]]:
     """Yield all combinations; if there are too many, only those with at most two roles, or one, changed."""
     sizes, roles = [len(values) for values in levels], range(len(levels))
-    if math.prod(sizes) <= _CROSSED:
+    if math.prod(sizes) <= CROSSED:
         yield from itertools.product(*levels)
         return
     pairs = list(itertools.combinations(sizes, 2))
-    together = 2 if pairs and sum(map(math.prod, pairs)) <= _CROSSED else 1
+    together = 2 if pairs and sum(map(math.prod, pairs)) <= CROSSED else 1
     for chosen in itertools.combinations(roles, together):
         yield from itertools.product(*(levels[role] if role in chosen else levels[role][:1] for role in roles))
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from ...cases.errors import OpconformError
 from ...cases.program import AttributeValue, OperatorVersion
 from ...specs.audit import LibraryAttribute, LibrarySchema, Listing, Question
 from ...specs.model import Signature, Version
-from .library_reading import COUNTED, Layout, TypeOrAny, layout_of, taken
+from .library_reading import COUNTED, Layout, Make, TypeOrAny, layout_of, taken
 from .openvino import ELEMENT_TYPES, OpenVino
 from .openvino_bodies import has_bodies
 
@@ -78,7 +79,7 @@ class OpenVinoOperations:
         signature = question.signature
         layout = layout_of(signature, tuple(ELEMENT_TYPES), _USUAL) if signature else _UNNAMED
         for values in _required(signature):
-            make = partial(self._make, factory, question.name, values, layout.least_inputs)
+            make = self._maker(factory, question.name, values, layout.least_inputs)
             found = taken(layout, make, optional=signature is not None)
             if found:
                 break
@@ -86,22 +87,20 @@ class OpenVinoOperations:
             return LibrarySchema(attributes)
         inputs, outputs, types = found.inputs, found.outputs, dict(found.types)
         for name, word in ((name, word) for name, words in question.words.items() for word in words):
-            make = partial(self._make, factory, question.name, {**values, name: word}, layout.least_inputs)
+            make = self._maker(factory, question.name, {**values, name: word}, layout.least_inputs)
             more = taken(layout, make, optional=signature is not None)
             if more:
                 inputs, outputs = inputs | more.inputs, outputs | more.outputs
                 types |= {letter: types.get(letter, frozenset()) | found for letter, found in more.types.items()}
         return LibrarySchema(attributes, inputs, outputs, len(layout.inputs), types)
 
+    def _maker(self, factory: Any, name: str, values: Mapping[str, object], least_inputs: int) -> Make:
+        """Return what makes an operation; nobody says its outputs, so the same inputs are tried once."""
+        made = functools.cache(partial(self._make, factory, name, values, least_inputs))
+        return lambda inputs, _outputs: made(tuple(inputs))
+
     def _make(
-        self,
-        factory: Any,
-        name: str,
-        values: Mapping[str, object],
-        least_inputs: int,
-        inputs: Sequence[TypeOrAny],
-        _outputs: Sequence[TypeOrAny],
-        /,
+        self, factory: Any, name: str, values: Mapping[str, object], least_inputs: int, inputs: tuple[TypeOrAny, ...], /
     ) -> int | None:
         if (least_inputs and not inputs) or len(inputs) < _INPUTS_TO_LIVE.get(name, 0):
             return None  # a MaxPool-1 with attributes and no input at all ends the process, as such a Broadcast-1 does

@@ -80,7 +80,6 @@ MORE = ({"draws": 3}, {"seed": 9}, {"strength": 1})
     [
         pytest.param((), {}, marks=pytest.mark.slow),
         *((("onnx/Mean-13", "onnx/ReduceMean-18", "openvino/ReduceMean-1"), more) for more in MORE),
-        pytest.param((), {"seed": 7}, marks=pytest.mark.slow),
     ],
 )
 def test_no_id_comes_twice(globs: tuple[str, ...], more: dict[str, int]) -> None:
@@ -388,9 +387,9 @@ def test_a_seed_rotates_the_ramp_of_each_input_and_keeps_its_values() -> None:
 
 
 @pytest.mark.slow
-def test_fewer_than_a_fifth_of_the_ids_are_the_same_for_every_seed() -> None:
+def test_with_another_seed_no_id_comes_twice_and_fewer_than_a_fifth_are_the_same() -> None:
     usual, other = set(plan()), set(plan(seed=7))
-    assert len(usual) == len(other)
+    assert len(usual) == len(other) == len(plan(seed=7))
     assert 0.12 < len(usual & other) / len(usual) < 0.131  # docs/what-a-result-proves.md has the number
 
 
