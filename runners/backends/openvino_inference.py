@@ -7,7 +7,7 @@ from typing import Any
 
 from ...cases.elements import Array
 from ...cases.inferred import UNKNOWN, inferred
-from ...cases.program import Program
+from ...cases.program import UNRANKED, Program
 from ...cases.runner import BackendKind, Executable
 from .openvino import ELEMENT_TYPES, OpenVino, OpenVinoOnnx
 
@@ -64,7 +64,7 @@ def _name_dimensions(library: Any, model: Any, program: Program) -> list[tuple[s
     by_name = {given.name: given for given in program.feeds}
     for parameter in model.get_parameters():
         given = by_name.get(parameter.get_friendly_name())
-        if given is None or not any(isinstance(size, str) for size in given.dims):
+        if given is None or given.dims == UNRANKED or not any(isinstance(size, str) for size in given.dims):
             continue
         dims = []
         for size in given.dims:
