@@ -65,7 +65,9 @@ class Meanings:
     def batches(self, texts: Sequence[str], /) -> Iterator[Batch]:
         """Yield the cases with these ids, in this order. Raises CaseIdError."""
         for part in self.source.parts(texts):
-            plain = self.source.batch(part, Expectation((), part.types, len(part.ids)))
+            # ONNX's IR wants the rank of each output of a model, even where the operator's page has two readings
+            is_check = self.kind == "check"
+            plain = self.source.batch(part, Expectation((), part.types, len(part.ids)), first_reading=is_check)
             made = inference_of(part, plain.program) if self.kind == "infer" else validity_of(part, plain.program)
             yield replace(plain, expectation=made)
 
@@ -100,7 +102,9 @@ def validity_of(part: Part, program: Program) -> Expectation:
         return Expectation(() if is_static(part) else either, (), lanes)
     ranks = [output.rank for output in program.answers if is_tensor(output.type)]
     settled = all(fork.kind in ("values", "any") for fork in _open_to_programs(part, part.recording))
-    # ONNX's IR wants the rank of each output, which such a model lacks; and it calls deprecated versions invalid
+    if not any(fork.structure for fork in part.recording.forks):
+        settled &= None not in part.recording.ranks  # the checker may infer what another reading says
+    # ONNX's IR wants the rank of each output, which branches may leave open; and it calls deprecated versions invalid
     if not settled or None in ranks or part.lane.row.version.signature.deprecated:
         return Expectation(either, (), lanes)
     return Expectation((Option((), applies=np.ones(lanes, bool)),), (), lanes)
