@@ -12,7 +12,7 @@ from onnx import ModelProto, TypeProto, checker, shape_inference, version_conver
 from onnx import __version__ as onnx_version
 
 from ...cases.elements import Array, element_type, element_types
-from ...cases.inferred import inferred
+from ...cases.inferred import UNKNOWN, inferred
 from ...cases.onnx_model import onnx_model, opset_of
 from ...cases.program import Program
 from ...cases.runner import BackendKind, Executable, Reason, Unsupported, Words, meaning
@@ -188,11 +188,20 @@ class OnnxRuntimeInfer(OnnxRuntime):
         """Load `program`. Raises Unsupported, or onnxruntime's own error."""
         model = untyped(program)
         try:
-            ports = self._outputs(model)
+            return Texts(self._texts(model))
+        except Exception as error:
+            if _NO_TYPE not in str(error):
+                self.refuse_if_plain(error)
+                raise
+        try:  # the model is valid with the types that ONNX's IR wants; that the library cannot find them is no refusal
+            return Texts([UNKNOWN for _ in self._outputs(onnx_model(program))])
         except Exception as error:
             self.refuse_if_plain(error)
             raise
-        return Texts([_of_runtime(one.type, one.shape or self._no_dims(model, one.name)) for one in ports])
+
+    def _texts(self, model: ModelProto) -> list[str]:
+        ports = self._outputs(model)
+        return [_of_runtime(one.type, one.shape or self._no_dims(model, one.name)) for one in ports]
 
     def _outputs(self, model: ModelProto) -> Sequence[Any]:
         provider = [(self.provider, self.provider_options)]
@@ -268,6 +277,7 @@ def _plain(proto: TypeProto) -> str:
     return re.sub(r"\[.*\]", "", text_of(proto))
 
 
+_NO_TYPE = "type inference failed"  # words of onnxruntime
 _RANK = "opconform_rank"
 _RUNTIME_NAMES = {"float": "float32", "double": "float64"}
 
