@@ -310,17 +310,21 @@ def _word(output: int, axis: int, recorded: Sequence[tuple[Sizes, list[Shape]]],
 
 
 def _substitutions(sizes: Sizes) -> Iterator[Sizes]:
-    """Yield other sizes for the names: those of one size together, all, two exchanged, and each alone."""
+    """Yield other sizes for the names: those of one size together, all, of one axis, each alone, two exchanged."""
     made: list[Sizes] = []
     for size in sorted({*sizes.values()}):
         made += [
             {**sizes, **{name: other for name, own in sizes.items() if own == size}} for other in (size + 1, 2 * size)
         ]
     made += [{name: factor * size for name, size in sizes.items()} for factor in (2, 3)]
+    for axis in sorted({name.rpartition("_")[2] for name in sizes}, key=int):
+        made += [{name: size + name.endswith(f"_{axis}") for name, size in sizes.items()}]
+    for other in (1, 0):  # 0: the next size; before the exchanges, of which many names have too many
+        made += [{**sizes, name: other or size + 1} for name, size in sizes.items()]
     pairs = itertools.combinations(sizes, 2)
     made += [{**sizes, a: sizes[b], b: sizes[a]} for a, b in pairs if sizes[a] != sizes[b]]
-    for other in (0, 1, *sorted({*sizes.values()})):  # 0: the next size
-        made += [{**sizes, name: other or size + 1} for name, size in sizes.items()]
+    for other in sorted({*sizes.values()}):
+        made += [{**sizes, name: other} for name in sizes]
     unique = {tuple(some.items()): some for some in made if dict(some) != dict(sizes)}
     yield from list(unique.values())[:_MOST_SUBSTITUTIONS]
 

@@ -96,3 +96,17 @@ def test_two_bodies_of_which_both_run_leave_the_shape_fixed() -> None:
     assert wanted(TWO_BODIES) == [["float32[2,2,3,8]"]]
     either = "onnx/If-25/float32,bool/none/cond=scalar:true;else_branch=rank-3;then_branch=first/ramp/ranks-differ"
     assert [output.rank for output in source().case(either).program.answers] == [None]
+
+
+@pytest.mark.parametrize(
+    ("case", "text"),
+    [
+        ("openvino/Select-1/bool,float32/3*2x1x3x1x2x2/dims=symbolic/uniform", "float32[*,*,*,*,*,*]"),
+        (
+            "openvino/Divide-1/float32/2*2x1x3x1x2x2/auto_broadcast=pdpd;dims=symbolic/large",
+            "float32[A_0,A_1,A_2,A_3,A_4,A_5]",  # B stretches to A
+        ),
+    ],
+)
+def test_no_name_is_right_by_chance_among_many_symbolic_dimensions(case: str, text: str) -> None:
+    assert wanted(case) == [[text]]
