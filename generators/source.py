@@ -492,15 +492,20 @@ class GeneratedCases:
 
     def _ranks(self, lane: _Lane, recording: Recording | None, first_reading: bool) -> tuple[int | None, ...]:
         """Return the rank of each output; for an invalid case, the ranks of the valid case that it is derived from."""
+        prepared = lane.prepared
         if recording is None and lane.valid_variant is not None:
-            prepared = self.prepared(lane.valid_variant)
-            recording = prepared.first
+            valid = self.prepared(lane.valid_variant)
+            recording = valid.first
             if recording is None:
-                tensors = prepared.filling.tensors([lane.valid_variant.id.fill], [str(lane.valid_variant.id)])
-                recording = recording_of(prepared, tensors)
+                tensors = valid.filling.tensors([lane.valid_variant.id.fill], [str(lane.valid_variant.id)])
+                recording = recording_of(valid, tensors)
         if recording is None:
             return ()
-        return recording.first_ranks if first_reading else recording.ranks
+        if not first_reading:
+            return recording.ranks
+        # an output more than the valid case has is like its neighbour, so that nothing else of the model is wrong
+        more = sum(type_ is not None for _, type_ in prepared.outputs) - len(recording.first_ranks)
+        return (*recording.first_ranks, *recording.first_ranks[-1:] * more)
 
     def _rules(self, lane: _Lane) -> Rules:
         return Rules(lane.row.id.fill in _RANDOM, self.declaration.types)

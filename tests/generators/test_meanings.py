@@ -92,6 +92,12 @@ def test_a_backend_that_runs_or_infers_is_told_no_rank_that_readings_disagree_on
         assert [output.rank for output in made.program.answers] == [None]
 
 
+def test_a_checker_has_to_find_the_mistake_itself_in_a_model_with_an_output_too_many() -> None:
+    too_many = "onnx/Split-2/float32/6/axis=0;outputs=3;split=2,4/ramp/too-many-outputs"
+    program = source().meaning("check").case(too_many).program
+    assert [output.rank for output in program.answers] == [1, 1, 1]
+
+
 def test_two_bodies_of_which_both_run_leave_the_shape_fixed() -> None:
     assert wanted(TWO_BODIES) == [["float32[2,2,3,8]"]]
     either = "onnx/If-25/float32,bool/none/cond=scalar:true;else_branch=rank-3;then_branch=first/ramp/ranks-differ"
