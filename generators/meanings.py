@@ -155,7 +155,14 @@ def _open_to_programs(part: Part, recording: Recording) -> list[Fork]:
         ports = [node.parameters["port"] for node in used if node.name == "port"]
         return bool(held[at].any()) and all(fixed[port] for port in ports)
 
-    forks = [f for f in recording.forks if f.kind in answering or all(is_open(at) for _, at in f.conditions)]
+    def is_settled(fork: Fork) -> bool:
+        """Return whether another answer to a question that only data raise makes more of a program than this fork."""
+        by_data = {silence for silence, at in fork.conditions if not is_open(at)}
+        own = [label for label in fork.labels if label[0] not in by_data]
+        same = (o for o in recording.forks if [label for label in o.labels if label[0] not in by_data] == own)
+        return bool(by_data) and any(other.kind != fork.kind for other in same)
+
+    forks = [f for f in recording.forks if f.kind in answering or not is_settled(f)]
     return forks if any(fork.kind in answering for fork in forks) else list(recording.forks)
 
 

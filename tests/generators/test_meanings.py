@@ -116,3 +116,15 @@ def test_two_bodies_of_which_both_run_leave_the_shape_fixed() -> None:
 )
 def test_no_name_is_right_by_chance_among_many_symbolic_dimensions(case: str, text: str) -> None:
     assert wanted(case) == [[text]]
+
+
+@pytest.mark.parametrize(
+    ("case", "may_refuse"),
+    [
+        ("onnx/Attention-25/float32,float16,bool/2x2x3x8,2*2x2x5x8/-/eighths/mixed", True),  # scores may be infinite, too
+        ("onnx/Gather-1/float32,int64/5x3,4/indices=signed/ramp/negative-early", False),
+    ],
+)
+def test_a_refusal_is_right_if_no_data_settle_the_question_that_allows_it(case: str, may_refuse: bool) -> None:
+    options = source().meaning("infer").case(case).expectation.options
+    assert ("rejected" in [option.kind for option in options]) is may_refuse
