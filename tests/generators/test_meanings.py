@@ -121,7 +121,7 @@ def test_no_name_is_right_by_chance_among_many_symbolic_dimensions(case: str, te
 @pytest.mark.parametrize(
     ("case", "may_refuse"),
     [
-        ("onnx/Attention-25/float32,float16,bool/2x2x3x8,2*2x2x5x8/-/eighths/mixed", True),  # scores may be infinite, too
+        ("onnx/Attention-25/float32,float16,bool/2x2x3x8,2*2x2x5x8/-/eighths/mixed", True),  # scores may be infinite
         ("onnx/Gather-1/float32,int64/5x3,4/indices=signed/ramp/negative-early", False),
     ],
 )
