@@ -65,7 +65,8 @@ class Meanings:
     def batches(self, texts: Sequence[str], /) -> Iterator[Batch]:
         """Yield the cases with these ids, in this order. Raises CaseIdError."""
         for part in self.source.parts(texts):
-            plain = self.source.question(part)
+            # ONNX's IR wants the rank of each output of a model, even where the operator's page has two readings
+            plain = self.source.question(part, first_reading=self.kind == "check")
             made = inference_of(part, plain.program) if self.kind == "infer" else validity_of(part, plain.program)
             yield replace(plain, expectation=made)
 
@@ -100,7 +101,9 @@ def validity_of(part: Part, program: Program) -> Expectation:
         return Expectation(() if is_static(part) else either, (), lanes)
     ranks = [output.rank for output in program.answers if is_tensor(output.type)]
     settled = all(fork.kind in ("values", "any") for fork in _open_to_programs(part, part.recording))
-    # ONNX's IR wants the rank of each output, which such a model lacks; and it calls deprecated versions invalid
+    if not any(fork.structure for fork in part.recording.forks):
+        settled &= None not in part.recording.ranks  # the checker may infer what another reading says
+    # ONNX's IR wants the rank of each output, which branches may leave open; and it calls deprecated versions invalid
     if not settled or None in ranks or part.lane.row.version.signature.deprecated:
         return Expectation(either, (), lanes)
     return Expectation((Option((), applies=np.ones(lanes, bool)),), (), lanes)
@@ -151,7 +154,14 @@ def _open_to_programs(part: Part, recording: Recording) -> list[Fork]:
         ports = [node.parameters["port"] for node in used if node.name == "port"]
         return bool(held[at].any()) and all(fixed[port] for port in ports)
 
-    forks = [f for f in recording.forks if f.kind in answering or all(is_open(at) for _, at in f.conditions)]
+    def is_settled(fork: Fork) -> bool:
+        """Return whether another answer to a question that only data raise makes more of a program than this fork."""
+        by_data = {silence for silence, at in fork.conditions if not is_open(at)}
+        own = [label for label in fork.labels if label[0] not in by_data]
+        same = (o for o in recording.forks if [label for label in o.labels if label[0] not in by_data] == own)
+        return bool(by_data) and any(other.kind != fork.kind for other in same)
+
+    forks = [f for f in recording.forks if f.kind in answering or not is_settled(f)]
     return forks if any(fork.kind in answering for fork in forks) else list(recording.forks)
 
 
@@ -306,17 +316,21 @@ def _word(output: int, axis: int, recorded: Sequence[tuple[Sizes, list[Shape]]],
 
 
 def _substitutions(sizes: Sizes) -> Iterator[Sizes]:
-    """Yield other sizes for the names: those of one size together, all, two exchanged, and each alone."""
+    """Yield other sizes for the names: those of one size together, all, of one axis, each alone, two exchanged."""
     made: list[Sizes] = []
     for size in sorted({*sizes.values()}):
         made += [
             {**sizes, **{name: other for name, own in sizes.items() if own == size}} for other in (size + 1, 2 * size)
         ]
     made += [{name: factor * size for name, size in sizes.items()} for factor in (2, 3)]
+    for axis in sorted({name.rpartition("_")[2] for name in sizes}, key=int):
+        made += [{name: size + name.endswith(f"_{axis}") for name, size in sizes.items()}]
+    for other in (1, 0):  # 0: the next size; before the exchanges, of which many names have too many
+        made += [{**sizes, name: other or size + 1} for name, size in sizes.items()]
     pairs = itertools.combinations(sizes, 2)
     made += [{**sizes, a: sizes[b], b: sizes[a]} for a, b in pairs if sizes[a] != sizes[b]]
-    for other in (0, 1, *sorted({*sizes.values()})):  # 0: the next size
-        made += [{**sizes, name: other or size + 1} for name, size in sizes.items()]
+    for other in sorted({*sizes.values()}):
+        made += [{**sizes, name: other} for name in sizes]
     unique = {tuple(some.items()): some for some in made if dict(some) != dict(sizes)}
     yield from list(unique.values())[:_MOST_SUBSTITUTIONS]
 

@@ -45,6 +45,7 @@ _MOST_PARTS = 256  # their expectations are computed together
 _MOST_PROGRAMS = 64
 _DRAWN = re.compile(r"(.*[/;]draw=)[1-9][0-9]{0,17}([;/].*)")
 _RANDOM = frozenset({"uniform"})
+_BRANCHES = "If"  # the operator of which either body may run
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,9 @@ class Prepared:
         return self._programs[key]
 
     def _of_branches(self, outputs: tuple[Output | None, ...]) -> tuple[Output | None, ...]:
-        """Return outputs without a rank or shape that only some of several bodies have, as any of them may run."""
+        """Return the outputs of an If without a rank or shape that only one branch has, as either may run."""
+        if self.row.version.operator.name != _BRANCHES:
+            return outputs
         branches = [a.value.outputs for a in self.attributes if isinstance(a.value, Body)]
         if len(branches) < 2 or any(len(output) != len(outputs) for output in branches):
             return outputs
@@ -291,9 +294,9 @@ class GeneratedCases:
         """Return one case with an expectation without options, which is not computed. Raises CaseIdError."""
         return self.question(next(self.parts([text])))
 
-    def question(self, part: Part) -> Batch:
-        """Return the cases of a part with an expectation without options, which is not computed."""
-        return self.batch(part, Expectation((), part.types, len(part.ids)))
+    def question(self, part: Part, *, first_reading: bool = False) -> Batch:
+        """Return the cases of a part with an expectation without options, which is not computed; see `batch`."""
+        return self.batch(part, Expectation((), part.types, len(part.ids)), first_reading=first_reading)
 
     def cases(self, texts: Sequence[str]) -> Iterator[Batch]:
         """Yield the cases with these ids, in this order, one by one; neighbours with the same program are cheap."""
@@ -473,28 +476,36 @@ class GeneratedCases:
         ends = np.cumsum([len(part.ids) for part in parts]).tolist()
         return [expectation.part(end - len(part.ids), end) for part, end in zip(parts, ends, strict=True)]
 
-    def batch(self, part: Part, expected: Expectation | Exception) -> Batch:
-        """Return the cases of a part with an expectation; an error in its place is raised."""
+    def batch(self, part: Part, expected: Expectation | Exception, *, first_reading: bool = False) -> Batch:
+        """Return the cases of a part with an expectation; an error in its place is raised.
+
+        With `first_reading`, outputs whose rank readings disagree on have that of the first one.
+        """
         if isinstance(expected, Exception):
             raise expected
         lane, prepared = part.lane, part.lane.prepared
         valid_variant = None if lane.valid_variant is None else str(lane.valid_variant.id)
-        program = prepared.program(part.tensors, 0, self._ranks(lane, part.recording))
+        program = prepared.program(part.tensors, 0, self._ranks(lane, part.recording, first_reading))
         fed = (argument for argument in prepared.arguments if not (argument.constant or argument.again))
         inputs = tuple(array for argument in fed for array in part.tensors[argument.name])
         return Batch(part.ids, program, inputs, expected, lane.clauses, valid_variant)
 
-    def _ranks(self, lane: _Lane, recording: Recording | None) -> tuple[int | None, ...]:
+    def _ranks(self, lane: _Lane, recording: Recording | None, first_reading: bool) -> tuple[int | None, ...]:
         """Return the rank of each output; for an invalid case, the ranks of the valid case that it is derived from."""
-        if recording is not None:
-            return recording.ranks
-        if lane.valid_variant is None:
+        prepared = lane.prepared
+        if recording is None and lane.valid_variant is not None:
+            valid = self.prepared(lane.valid_variant)
+            recording = valid.first
+            if recording is None:
+                tensors = valid.filling.tensors([lane.valid_variant.id.fill], [str(lane.valid_variant.id)])
+                recording = recording_of(valid, tensors)
+        if recording is None:
             return ()
-        prepared = self.prepared(lane.valid_variant)
-        if prepared.first is not None:
-            return prepared.first.ranks
-        tensors = prepared.filling.tensors([lane.valid_variant.id.fill], [str(lane.valid_variant.id)])
-        return recording_of(prepared, tensors).ranks
+        if not first_reading:
+            return recording.ranks
+        # an output more than the valid case has is like its neighbour, so that nothing else of the model is wrong
+        more = sum(type_ is not None for _, type_ in prepared.outputs) - len(recording.first_ranks)
+        return (*recording.first_ranks, *recording.first_ranks[-1:] * more)
 
     def _rules(self, lane: _Lane) -> Rules:
         return Rules(lane.row.id.fill in _RANDOM, self.declaration.types)

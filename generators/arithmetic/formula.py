@@ -178,6 +178,12 @@ class Formula:
         """The rank of each output; None if readings differ in it, or one admits any answer."""
         return self._shared(lambda at: len(self.graph.nodes[at].shape))
 
+    @functools.cached_property
+    def first_ranks(self) -> tuple[int | None, ...]:
+        """The rank of each output in the first reading that gives tensors; as `ranks` if there is none."""
+        outputs = next((f.outputs for f in self.forks if f.kind in ("values", "any") and not f.structure), None)
+        return self.ranks if outputs is None else tuple(len(self.graph.nodes[at].shape) for at in outputs)
+
     def _shared(self, fact: Callable[[int], T]) -> tuple[T | None, ...]:
         every = {tuple(map(fact, fork.outputs)) for fork in self.forks if fork.kind in ("values", "any")}
         if len({len(facts) for facts in every}) != 1 or any(f.kind == "anything" for f in self.forks):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...cases.inferred import UNKNOWN, inferred
-from ...cases.program import Program
+from ...cases.program import UNRANKED, Program
 from ...cases.runner import BackendKind, Executable
 from .base import Texts
 from .openvino import ELEMENT_TYPES, OpenVino, OpenVinoOnnx
@@ -50,7 +50,7 @@ def _name_dimensions(library: Any, model: Any, program: Program) -> list[tuple[s
     by_name = {given.name: given for given in program.feeds}
     for parameter in model.get_parameters():
         given = by_name.get(parameter.get_friendly_name())
-        if given is None or not any(isinstance(size, str) for size in given.dims):
+        if given is None or given.dims == UNRANKED or not any(isinstance(size, str) for size in given.dims):
             continue
         dims = []
         for size in given.dims:

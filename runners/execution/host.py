@@ -289,7 +289,7 @@ class Host:
             if request is not None and request.together and runs[request.program.key] == 1
             and (request.fresh, request.program.key) not in self._kept
         }  # fmt: skip
-        if len(able) < 2 or not isinstance(runner, RunsTogether):
+        if len(able) < 2 or not isinstance(runner, RunsTogether) or kind_of(runner) != "run":
             return {}
         self._has_run, self._given = True, None
         copies = [[array.copy() for array in request.inputs] for request in able.values()]

@@ -59,6 +59,21 @@ class DiesTogether(Right):
         return [self.prepare(program).run(inputs) for program, inputs in runs]
 
 
+class InfersAlone(Right):
+    """Infers what programs mean, and dies if it has to run any, as a subclass of a backend that runs them together."""
+
+    kind = "infer"
+
+    def prepare(self, program: Program) -> InfersAlone:
+        return self
+
+    def run(self, inputs: Sequence[Array]) -> list[str]:
+        return ["float32[]"]
+
+    def run_together(self, runs: Sequence[tuple[Program, Sequence[Array]]]) -> Sequence[Sequence[Array]]:
+        os.abort()
+
+
 class Counts(Right):
     """Every second case of its process is wrong."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import onnx
 import pytest
 
+from opconform.cases.onnx_model import onnx_model
 from opconform.generators.meanings import CasesOfEveryKind, is_static, one_of_each_program
 from opconform.generators.source import shipped
 
@@ -70,3 +72,59 @@ def test_only_static_invalid_cases_are_for_checkers() -> None:
     ids = ["onnx/Concat-1/float32/2*4x4x4/axis=3/ramp/axis-large"]
     ids += ["onnx/SequenceAt-11/float32,int32/seq:3+3+3/position=-4/ramp/before-the-first"]
     assert list(one_of_each_program(source(), iter(ids), (), "check")) == ids[:1]
+
+
+DICTIONARY = "onnx/DictVectorizer-1/map.int64.float32/map:0/int64_vocabulary=1,2/ramp"  # a vector, or a row
+KEEPDIMS_OF_TWO = "onnx/ArgMax-13/float32/3x2x4/keepdims=2/ramp/keepdims-two"
+TWO_BODIES = "onnx/FlexAttention-1/float32/2x2x3x8,2*2x2x5x8/prob_mod=squared;score_mod=halved/eighths"
+
+
+@pytest.mark.parametrize("case", [DICTIONARY, KEEPDIMS_OF_TWO, TWO_BODIES])
+def test_a_checker_gets_a_model_that_declares_the_rank_of_each_output(case: str) -> None:
+    program = source().meaning("check").case(case).program
+    onnx.checker.check_model(onnx_model(program))
+    assert None not in [output.rank for output in program.answers]
+
+
+@pytest.mark.parametrize("case", [DICTIONARY, KEEPDIMS_OF_TWO])
+def test_a_backend_that_runs_or_infers_is_told_no_rank_that_readings_disagree_on(case: str) -> None:
+    for made in (source().case(case), source().meaning("infer").case(case)):
+        assert [output.rank for output in made.program.answers] == [None]
+
+
+def test_a_checker_has_to_find_the_mistake_itself_in_a_model_with_an_output_too_many() -> None:
+    too_many = "onnx/Split-2/float32/6/axis=0;outputs=3;split=2,4/ramp/too-many-outputs"
+    program = source().meaning("check").case(too_many).program
+    assert [output.rank for output in program.answers] == [1, 1, 1]
+
+
+def test_two_bodies_of_which_both_run_leave_the_shape_fixed() -> None:
+    assert wanted(TWO_BODIES) == [["float32[2,2,3,8]"]]
+    either = "onnx/If-25/float32,bool/none/cond=scalar:true;else_branch=rank-3;then_branch=first/ramp/ranks-differ"
+    assert [output.rank for output in source().case(either).program.answers] == [None]
+
+
+@pytest.mark.parametrize(
+    ("case", "text"),
+    [
+        ("openvino/Select-1/bool,float32/3*2x1x3x1x2x2/dims=symbolic/uniform", "float32[*,*,*,*,*,*]"),
+        (
+            "openvino/Divide-1/float32/2*2x1x3x1x2x2/auto_broadcast=pdpd;dims=symbolic/large",
+            "float32[A_0,A_1,A_2,A_3,A_4,A_5]",  # B stretches to A
+        ),
+    ],
+)
+def test_no_name_is_right_by_chance_among_many_symbolic_dimensions(case: str, text: str) -> None:
+    assert wanted(case) == [[text]]
+
+
+@pytest.mark.parametrize(
+    ("case", "may_refuse"),
+    [
+        ("onnx/Attention-25/float32,float16,bool/2x2x3x8,2*2x2x5x8/-/eighths/mixed", True),  # scores may be infinite
+        ("onnx/Gather-1/float32,int64/5x3,4/indices=signed/ramp/negative-early", False),
+    ],
+)
+def test_a_refusal_is_right_if_no_data_settle_the_question_that_allows_it(case: str, may_refuse: bool) -> None:
+    options = source().meaning("infer").case(case).expectation.options
+    assert ("rejected" in [option.kind for option in options]) is may_refuse

@@ -93,6 +93,15 @@ def test_onnxruntime_infers_ranks_under_another_interpreter(dims: tuple[str, ...
         assert [str(np.asarray(text).item()) for text in runner.prepare(program).run([np.zeros(())])] == [wanted]
 
 
+def test_a_type_that_onnxruntime_cannot_infer_is_no_refusal_of_the_model() -> None:
+    pytest.importorskip("onnxruntime")
+    to = ("to", "string", "INT32")
+    program = onnx_program("Cast", 1, [feed("x", "float32", 2)], rank=1, type_="int32", attributes=[to])
+    for runner in (elsewhere("onnxruntime-infer"), open_runner("onnxruntime-infer")):
+        with pytest.raises(Unsupported, match=r"Could not find an implementation for Cast\(1\)"):
+            runner.prepare(program)
+
+
 def answer_of(runner: Runner, program: Program, inputs: Sequence[Array]) -> object:
     """Return a runner's outputs and their structures, or how and why it refused."""
     try:

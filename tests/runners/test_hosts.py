@@ -82,6 +82,16 @@ def test_programs_that_kill_their_process_together_are_halved_and_answer_alone()
     assert [death.exit for death in deaths] == ["signal SIGABRT"]  # one death that no program explains
 
 
+def test_a_backend_that_runs_no_programs_does_not_run_them_together() -> None:
+    programs = [reduce_mean(13, (size,), axes=(0,)) for size in (2, 3)]
+    asked = [Request(0, one, (np.ones(one.leaves[0].dims, np.float32),), together=True) for one in programs]
+    with Hosts(backend_spec("python:fakes.fragile_backends:InfersAlone"), QUICK) as hosts:
+        found = [hosts.reply(place) for place in hosts.ask(asked)]
+        deaths = hosts.strays()
+    assert [one.answer.outputs[0].tolist() for one in found if isinstance(one.answer, Answer)] == ["float32[]"] * 2
+    assert deaths == []
+
+
 def test_what_a_backend_raises_together_costs_nothing() -> None:
     programs = [reduce_mean(13, (size,), axes=(0,)) for size in (2, 3)]
     asked = [Request(0, one, (np.ones(one.leaves[0].dims, np.float32),), together=True) for one in programs]

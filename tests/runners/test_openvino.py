@@ -607,6 +607,11 @@ def test_shapes_are_inferred_with_the_names_of_symbolic_dimensions() -> None:
     assert texts(OpenVinoInfer(), program) == ["float32[N,1]"]
 
 
+def test_an_input_of_unknown_rank_has_no_rank_in_the_inference() -> None:
+    program = native("Concat", 1, feed("a", "float32", *UNRANKED), feed("b", "float32", *UNRANKED), axis=-2)
+    assert texts(OpenVinoInfer(), program) == ["float32"]
+
+
 def test_shapes_that_data_decide_are_unknown_or_ranges() -> None:
     program = native("ReduceMean", 1, feed("data", "float32", 3, 2), feed("axes", "int64", 1), keep_dims=True)
     (text,) = texts(OpenVinoInfer(), program)
