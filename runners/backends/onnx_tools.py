@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
+import itertools
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,10 +15,12 @@ from onnx import ModelProto, TypeProto, checker, shape_inference, version_conver
 from onnx import __version__ as onnx_version
 
 from ...cases.elements import Array, element_type, element_types
+from ...cases.errors import ProgramError
 from ...cases.inferred import inferred
 from ...cases.onnx_model import onnx_model, opset_of
-from ...cases.program import Program
+from ...cases.program import OperatorVersion, Program
 from ...cases.runner import BackendKind, Executable, Reason, Unsupported, Words, meaning
+from .onnx_joining import converted_together, may_join
 from .onnxruntime import OnnxRuntime
 
 WORDS = (
@@ -25,6 +30,9 @@ WORDS = (
     Words(r"\brank\b|dimensions?\b", "shape"),
 )
 """The messages of onnx 1.23."""
+
+_NO_WAY = r"No Adapter|No Previous Version"
+"""What the version converter says of an operator version, whatever the program."""
 
 
 class OnnxInfer:
@@ -128,13 +136,52 @@ class OnnxConvert(OnnxInfer):
         except Exception as error:
             self.refuse_if_plain(error)
             raise
-        return Texts([np.frombuffer(made.SerializeToString(deterministic=True), np.uint8)])
+        return Texts([_bytes_of(made)])
+
+    def run_together(self, runs: Sequence[tuple[Program, Sequence[Array]]], /) -> Sequence[Sequence[Array] | None]:
+        """Return the conversions of programs that are converted as one model, because a call takes so long.
+
+        None stands for a program that must be converted alone.
+        """
+        answers: list[Sequence[Array] | None] = [None] * len(runs)
+        models: dict[tuple[int, int, OperatorVersion], dict[int, ModelProto]] = {}
+        for number, (program, _) in enumerate(runs):
+            with contextlib.suppress(Unsupported, ProgramError):
+                model, target = onnx_model(program), self.target(program)
+                if may_join(model) and not program.operator.domain:
+                    models.setdefault((target, opset_of(program), program.operator), {})[number] = model
+        for (target, *_), several in models.items():
+            convert = partial(version_converter.convert_version, target_version=target)
+            for number, made in zip(several, converted_together([*several.values()], convert), strict=True):
+                answers[number] = None if made is None else [_bytes_of(made)]
+        return answers
 
 
 class OnnxConvertDown(OnnxConvert):
     """onnx.version_converter, to the opset before an operator's version; it need not know how."""
 
     name = "onnx-convert-down"
+
+    def __init__(self) -> None:
+        self._unknown: dict[tuple[object, int], str] = {}
+
+    def prepare(self, program: Program, /) -> Executable:
+        """Convert `program`. Raises Unsupported; at once, if the converter has no way down from its version."""
+        key = program.operator, opset_of(program)
+        if key in self._unknown:
+            raise Unsupported(self._unknown[key], "operator-version")
+        try:
+            return super().prepare(program)
+        except Unsupported as refusal:
+            if re.search(_NO_WAY, str(refusal)):
+                self._unknown[key] = str(refusal)
+            raise
+
+    def run_together(self, runs: Sequence[tuple[Program, Sequence[Array]]], /) -> Sequence[Sequence[Array] | None]:
+        """Return conversions as OnnxConvert does, but of no program that has no way down."""
+        known = [(program.operator, opset_of(program)) not in self._unknown for program, _ in runs]
+        answers = iter(super().run_together(list(itertools.compress(runs, known))))
+        return [next(answers) if one else None for one in known]
 
     def describe(self) -> dict[str, str]:
         """Return the opset that programs are converted to."""
@@ -173,8 +220,11 @@ class OnnxScriptConvert(OnnxConvert):
             raise Unsupported(f"the version converter knows opsets up to {self.newest}", "operator-version")
         model = onnx_ir.from_proto(onnx_model(program))  # of a ModelProto it would leave the opset as it is
         of_onnxscript.convert_version(model, self.newest)
-        made = onnx_ir.to_proto(model)
-        return Texts([np.frombuffer(made.SerializeToString(deterministic=True), np.uint8)])
+        return Texts([_bytes_of(onnx_ir.to_proto(model))])
+
+    def run_together(self, runs: Sequence[tuple[Program, Sequence[Array]]], /) -> Sequence[Sequence[Array] | None]:
+        """Return None for each program: alone each takes a millisecond."""
+        return [None] * len(runs)
 
 
 class OnnxRuntimeInfer(OnnxRuntime):
@@ -227,6 +277,10 @@ class Texts:
     def run(self, _inputs: Sequence[Array], /) -> Sequence[Any]:
         """Return the texts."""
         return self._texts
+
+
+def _bytes_of(model: ModelProto) -> Array:
+    return np.frombuffer(model.SerializeToString(deterministic=True), np.uint8)
 
 
 def untyped(program: Program) -> ModelProto:

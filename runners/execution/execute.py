@@ -407,15 +407,31 @@ class Worker:
         return verdicts, answers.replaced(others)
 
     def _of_conversions(self, batch: Batch, taken: _Taken, begin: Begin) -> tuple[list[Verdict], Answers]:
-        """Return the answers of a converter and their verdicts: other backends run each new program."""
+        """Return the answers of a converter and their verdicts: other backends run each new program.
+
+        Of a program that was converted together with others only a pass counts. Else it is converted alone.
+        """
         answers, verdicts = taken.answers.answers(len(batch)), []
+        others: dict[int, Answered] = {}
         assert self.conversions is not None
         for lane in range(len(batch)):
             begin(lane, "run")
             case, lost = batch.case(lane), taken.lost.get(lane)
             answer = answers.answer(lane) or _NONE
-            verdicts.append(_lost(lost, case) if lost else self.conversions.verdict(case, answer, self.required))
-        return verdicts, answers
+            verdict = _lost(lost, case) if lost else self.conversions.verdict(case, answer, self.required)
+            if verdict.outcome is not Outcome.PASS and lane in taken.together:
+                (number,) = self._ask([Request(0, case.program, case.tensors(), "own")], case.ids)
+                begin(lane, "run")
+                alone = self._reply(number).answer
+                if isinstance(alone, OurFailure):
+                    taken.ours[lane] = alone.words
+                elif isinstance(alone, Loss):
+                    verdict = _lost(alone, case)
+                elif not same_answer(alone, answer):
+                    others[lane] = alone
+                    verdict = self.conversions.verdict(case, alone, self.required)
+            verdicts.append(verdict)
+        return verdicts, answers.replaced(others)
 
     def _charge_deaths(self, batch: Batch, verdicts: list[Verdict], begin: Begin) -> None:
         """Fail cases whose program dies whenever it is used again, although each of them passes in a new process.

@@ -169,6 +169,12 @@ def test_a_converter_that_changes_nothing_passes_and_one_that_spoils_the_model_f
     assert "other backends have to run the conversion" in again.output
 
 
+def test_a_conversion_that_fails_only_together_with_others_is_judged_alone(run) -> None:
+    ran = run(own("SpoilsTogether"), "--select", "onnx/Relu-6/float32/*")
+    assert len(ran.lines) > 4
+    assert {result["outcome"] for result in ran.lines} == {"pass"}, ran.output
+
+
 def test_a_conversion_that_no_backend_can_judge_says_so(run) -> None:
     ran = run("python:fakes.inferring:Keeps", "--select", "onnx/RMSNormalization-23/float32,bfloat16/2x3x5,5/*")
     assert {r["outcome"] for r in ran.lines} == {"unsupported"}

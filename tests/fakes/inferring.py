@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -90,3 +91,10 @@ class RefusesToConvert(Refuses):
     """Converts no program."""
 
     kind = "convert"
+
+
+class SpoilsTogether(Keeps):
+    """Converts several programs at once to Neg, and each alone to itself."""
+
+    def run_together(self, runs: Sequence[tuple[Program, Sequence[Any]]]) -> list[list[Any]]:
+        return [Negates().prepare(program).texts for program, _ in runs]
