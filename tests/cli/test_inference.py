@@ -181,6 +181,15 @@ def test_a_conversion_that_no_backend_can_judge_says_so(run) -> None:
     assert all(r["detail"].startswith("not judged: no backend is right on the original") for r in ran.lines)
 
 
+HEADS = "onnx/Attention-24/float32,float32,bool/3*1x2x3x4/kv_num_heads=2;q_num_heads=2/eighths/heads-beside"
+
+
+def test_a_refusal_that_the_text_admits_shows_nothing_about_a_conversion(run) -> None:
+    (result,) = run("onnx-convert", "--select", HEADS).lines  # version 25 is refused, its page says no more than 24
+    assert (result["outcome"], result["detail"].partition(":")[0]) == ("unsupported", "not judged")
+    assert "right on the original; on the conversion refuses, as it may (" in result["detail"]
+
+
 def test_a_script_shows_a_conversion(tmp_path: Path) -> None:
     shown = CliRunner().invoke(main, ["show", "--script", LARGE, "--on", "onnx-convert"])
     file = tmp_path / "case.py"
