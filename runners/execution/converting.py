@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ...cases.batch import Batch
+from ...cases.batch import Batch, Expectation
 from ...cases.elements import Array
 from ...cases.program import ModelProgram, Program
 from ...cases.results import Outcome
 from ..judging.answers import Answer, Answered, Answers, Refusal
-from ..judging.judge import Requirements, Verdict, judge
+from ..judging.judge import Requirements, Verdict, asks_again, judge
 from ..judging.terms import silences
 from ..pool import Loss
 from .host import Hosts, OurFailure, Request
@@ -32,13 +32,19 @@ class _Attempt:
 
     verdict: Verdict
     words: str
+    answer: Answered | None = None
 
 
 @dataclass
 class Conversions:
-    """Opens the evaluators when they are needed; one that cannot be opened is right on nothing."""
+    """Opens the evaluators when they are needed; one that cannot be opened is right on nothing.
+
+    `admitted` returns what the text of its own version admits of a conversion of one node, None if that is unknown or
+    the version does not allow the conversion.
+    """
 
     open_hosts: Callable[[str], Hosts]
+    admitted: Callable[[ModelProgram, Sequence[Array]], Expectation | None] | None = None
     _opened: dict[str, Hosts | None] = field(default_factory=dict)
 
     def verdict(self, case: Batch, answer: Answered, required: Requirements) -> Verdict:
@@ -61,7 +67,7 @@ class Conversions:
                 attempts.append(f"{name}: {original.words}")
                 continue
             right[name] = original.verdict
-            after[name] = self._attempt(name, case, converted, required)
+            after[name] = self._own_fault(case, converted, self._attempt(name, case, converted, required))
             for judge_ in right:  # one may answer an open question after the conversion as another did before it
                 verdict = same_reading(judge_, right, after[judge_].verdict, after[judge_].words)
                 if verdict.outcome is Outcome.PASS:
@@ -71,6 +77,21 @@ class Conversions:
         failures = [verdict for verdict in verdicts if verdict.outcome is not Outcome.UNSUPPORTED]
         why = f"not judged: no backend is right on the original and runs the conversion ({'; '.join(attempts)})"
         return failures[0] if failures else Verdict(Outcome.UNSUPPORTED, detail=why, reason="other")
+
+    def _own_fault(self, case: Batch, converted: ModelProgram, attempt: _Attempt) -> _Attempt:
+        """Return an attempt at a conversion that shows nothing if the backend is wrong by that version's own text."""
+        fails = attempt.verdict.outcome in _FAILING | {Outcome.ERROR, Outcome.CRASH, Outcome.TIMEOUT}
+        own = self.admitted(converted, case.tensors()) if fails and self.admitted is not None else None
+        if own is None:
+            return attempt
+        if attempt.answer is not None:
+            answers = Answers.of([attempt.answer])
+            batch = Batch.of_case(case.ids[0], converted, case.tensors(), own)
+            (verdict,) = judge(batch, answers, again=answers if asks_again(own) else None)
+            if verdict.outcome is Outcome.PASS:
+                return attempt
+        words = f"wrong by the text of the conversion's own version ({attempt.words})"
+        return _Attempt(Verdict(Outcome.UNSUPPORTED), words)
 
     def _attempt(self, name: str, case: Batch, program: Program, required: Requirements) -> _Attempt:
         if name not in self._opened:
@@ -94,9 +115,10 @@ class Conversions:
             admitted = verdict.outcome is Outcome.PASS  # the text lets it refuse: that shows nothing about a conversion
             outcome = Outcome.UNSUPPORTED if answer.unsupported or admitted else Outcome.ERROR
             said = f"{'refuses, as it may' if admitted else outcome} ({answer.words})"
-            return _Attempt(Verdict(outcome, detail=answer.words, reason=answer.reason), said)
+            return _Attempt(Verdict(outcome, detail=answer.words, reason=answer.reason), said, answer)
         (verdict,) = judge(case, Answers.of([answer]), required)
-        return _Attempt(verdict, f"{verdict.outcome}" + (f" ({verdict.detail})" if verdict.detail else ""))
+        said = f"{verdict.outcome}" + (f" ({verdict.detail})" if verdict.detail else "")
+        return _Attempt(verdict, said, answer)
 
 
 def _other_readings(before: Verdict, after: Verdict) -> str:
@@ -133,7 +155,7 @@ def same_reading(name: str, right: Mapping[str, Verdict], verdict: Verdict, word
     return Verdict(Outcome.ERROR, detail=f"the conversion no longer runs on {name}: {detail}", reason=verdict.reason)
 
 
-def converted_program(program: Program, answer: Answer) -> Program | None:
+def converted_program(program: Program, answer: Answer) -> ModelProgram | None:
     """Return the program of a converter's answer, with the inputs and outputs of the original; None if it is none."""
     outputs: Sequence[Array] = answer.outputs
     if len(outputs) != 1 or outputs[0].dtype != np.uint8 or outputs[0].ndim != 1:

@@ -22,9 +22,10 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
-from ...cases.batch import Batch, CaseSource
+from ...cases.batch import Batch, CaseSource, Expectation
 from ...cases.elements import Array
 from ...cases.errors import OpconformError
+from ...cases.program import ModelProgram
 from ...cases.results import Outcome, Result
 from ...cases.runner import BackendKind
 from ..judging.answers import (
@@ -90,6 +91,14 @@ class HasMeanings(Protocol):
         """Return the same cases as they are for backends of this kind."""
 
 
+@runtime_checkable
+class ReadsModels(Protocol):
+    """A source that also knows what the text admits of a model that a converter made."""
+
+    def admitted(self, program: ModelProgram, inputs: Sequence[Array], /) -> Expectation | None:
+        """Return what the text of its own version admits of a model of one node; None if that is unknown or nothing."""
+
+
 class Attach(Protocol):
     """Makes attachments of results, each strict JSON, in the worker; picklable."""
 
@@ -136,7 +145,8 @@ class Assignment:
             attach = {name: made for name, made in attach.items() if name == _OUTPUTS}
             source = source.meaning(kind) if isinstance(source, HasMeanings) else source
         required = MappingProxyType(dict(self.required))
-        conversions = Conversions(self._evaluator) if kind == "convert" else None
+        admitted = source.admitted if isinstance(source, ReadsModels) else None
+        conversions = Conversions(self._evaluator, admitted) if kind == "convert" else None
         return Worker(hosts, self.backend.name, source, required, attach, conversions)
 
     def _evaluator(self, name: str) -> Hosts:

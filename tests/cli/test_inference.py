@@ -190,6 +190,20 @@ def test_a_refusal_that_the_text_admits_shows_nothing_about_a_conversion(run) ->
     assert "right on the original; on the conversion refuses, as it may (" in result["detail"]
 
 
+POOLED = "onnx/AveragePool-7/float16/1x2x6x5/count_include_pad=0;kernel_shape=3,2;pads=1,0,2,1/lattice/not-counted"
+FLAT = "onnx/Flatten-9/int32/3x5x33/-/extremes"
+HALF = "onnx/DequantizeLinear-19/int32,float16/2x6x3,2*scalar/-/codes/int32"
+
+
+def test_a_backend_that_is_wrong_by_the_text_of_the_new_version_shows_nothing_about_a_conversion(run) -> None:
+    told = run("onnx-convert-down", *(word for case in (POOLED, FLAT, HALF) for word in ("--select", case))).results
+    # version 1 does not count padding either, but ONNX's reference does
+    assert told[POOLED]["outcome"] == "unsupported"
+    assert "on the conversion wrong by the text of the conversion's own version (wrong-value" in told[POOLED]["detail"]
+    assert told[FLAT]["outcome"] == "wrong-value"  # by way of float32
+    assert told[HALF]["outcome"] == "error"  # version 13 has no scales of float16
+
+
 def test_a_script_shows_a_conversion(tmp_path: Path) -> None:
     shown = CliRunner().invoke(main, ["show", "--script", LARGE, "--on", "onnx-convert"])
     file = tmp_path / "case.py"
