@@ -69,11 +69,11 @@ class Conversions:
             right[name] = original.verdict
             after[name] = self._own_fault(case, converted, self._attempt(name, case, converted, required))
             for judge_ in right:  # one may answer an open question after the conversion as another did before it
-                verdict = same_reading(judge_, right, after[judge_].verdict, after[judge_].words)
+                verdict = self._same_reading(judge_, right, after[judge_], case, converted)
                 if verdict.outcome is Outcome.PASS:
                     return verdict
         attempts += [f"{name}: right on the original; on the conversion {a.words}" for name, a in after.items()]
-        verdicts = [same_reading(name, right, after[name].verdict, after[name].words) for name in right]
+        verdicts = [self._same_reading(name, right, after[name], case, converted) for name in right]
         failures = [verdict for verdict in verdicts if verdict.outcome is not Outcome.UNSUPPORTED]
         why = f"not judged: no backend is right on the original and runs the conversion ({'; '.join(attempts)})"
         return failures[0] if failures else Verdict(Outcome.UNSUPPORTED, detail=why, reason="other")
@@ -81,17 +81,34 @@ class Conversions:
     def _own_fault(self, case: Batch, converted: ModelProgram, attempt: _Attempt) -> _Attempt:
         """Return an attempt at a conversion that shows nothing if the backend is wrong by that version's own text."""
         fails = attempt.verdict.outcome in _FAILING | {Outcome.ERROR, Outcome.CRASH, Outcome.TIMEOUT}
-        own = self.admitted(converted, case.tensors()) if fails and self.admitted is not None else None
-        if own is None:
+        own = self._own_verdict(case, converted, attempt) if fails else None
+        if own is None or own.outcome is Outcome.PASS:
             return attempt
-        if attempt.answer is not None:
-            answers = Answers.of([attempt.answer])
-            batch = Batch.of_case(case.ids[0], converted, case.tensors(), own)
-            (verdict,) = judge(batch, answers, again=answers if asks_again(own) else None)
-            if verdict.outcome is Outcome.PASS:
-                return attempt
         words = f"wrong by the text of the conversion's own version ({attempt.words})"
         return _Attempt(Verdict(Outcome.UNSUPPORTED), words)
+
+    def _same_reading(
+        self, name: str, right: Mapping[str, Verdict], attempt: _Attempt, case: Batch, converted: ModelProgram
+    ) -> Verdict:
+        """Return the verdict of `same_reading`; what the new version leaves open, too, may be answered anew."""
+        verdict = same_reading(name, right, attempt.verdict, attempt.words)
+        if attempt.verdict.outcome is not Outcome.PASS or verdict.outcome is Outcome.PASS:
+            return verdict
+        own = self._own_verdict(case, converted, attempt)
+        still_open = frozenset() if own is None else frozenset(own.behaviour)
+        return same_reading(name, right, attempt.verdict, attempt.words, still_open)
+
+    def _own_verdict(self, case: Batch, converted: ModelProgram, attempt: _Attempt) -> Verdict | None:
+        """Return the verdict on an attempt by the text of the conversion's version; None if it says nothing of it."""
+        own = self.admitted(converted, case.tensors()) if self.admitted is not None else None
+        if own is None:
+            return None
+        if attempt.answer is None:
+            return attempt.verdict
+        answers = Answers.of([attempt.answer])
+        batch = Batch.of_case(case.ids[0], converted, case.tensors(), own)
+        (verdict,) = judge(batch, answers, again=answers if asks_again(own) else None)
+        return verdict
 
     def _attempt(self, name: str, case: Batch, program: Program, required: Requirements) -> _Attempt:
         if name not in self._opened:
@@ -121,31 +138,38 @@ class Conversions:
         return _Attempt(verdict, said, answer)
 
 
-def _other_readings(before: Verdict, after: Verdict) -> str:
+def _other_readings(before: Verdict, after: Verdict, still_open: frozenset[str]) -> str:
     """Return the questions that the text leaves open and a backend answers in another way after a conversion.
 
     Then the program means something else there, although the text of its version admits both. How a backend computes,
-    such as the width of an accumulator, may differ.
+    such as the width of an accumulator, may differ, and so may what is `still_open` in the text of the new version.
     """
     pairs = [
         (silence, options, after.behaviour[silence])
         for silence, options in before.behaviour.items()
-        if silence in after.behaviour and silence not in _ARITHMETIC
+        if silence in after.behaviour and silence not in _ARITHMETIC | still_open
     ]
     return "; ".join(f"{s} was {'|'.join(a)}, is {'|'.join(b)}" for s, a, b in pairs if not {*a} & {*b})
 
 
-def same_reading(name: str, right: Mapping[str, Verdict], verdict: Verdict, words: str = "") -> Verdict:
+def same_reading(
+    name: str,
+    right: Mapping[str, Verdict],
+    verdict: Verdict,
+    words: str = "",
+    still_open: frozenset[str] = frozenset(),
+) -> Verdict:
     """Return the verdict on a conversion, by one of the backends in `right`, which has their verdicts on the original.
 
     `verdict` is on what it answers for the conversion, by the original's expectation; `words` describe it. Where the
-    text leaves a question open, a conversion may settle it as any of them does.
+    text leaves a question open, a conversion may settle it as any of them does. `still_open`: the questions that the
+    text of the new version leaves open, too.
     """
     detail = verdict.detail or words
     if verdict.outcome is Outcome.PASS:
-        if not all(_other_readings(before, verdict) for before in right.values()):
+        if not all(_other_readings(before, verdict, still_open) for before in right.values()):
             return replace(verdict, behaviour={**verdict.behaviour, JUDGED_ON: [name]})
-        changed = _other_readings(right[name], verdict)
+        changed = _other_readings(right[name], verdict, still_open)
         detail = f"the conversion makes {name} read the standard in another way: {changed}"
         return replace(verdict, outcome=Outcome.WRONG_VALUE, detail=detail, level=None)
     if verdict.outcome is Outcome.UNSUPPORTED:
