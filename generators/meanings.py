@@ -48,8 +48,8 @@ class CasesOfEveryKind(GeneratedCases):
         """Return the cases for backends of a kind; a conversion is judged by what the program computes."""
         return self if kind == "convert" else Meanings(self, kind)
 
-    def admitted(self, program: ModelProgram, inputs: Sequence[Array]) -> Expectation | None:
-        """Return what the text of its own version admits of a model of one node; None if that is unknown or nothing."""
+    def admitted(self, program: ModelProgram, inputs: Sequence[Array]) -> Expectation | str | None:
+        """Return what the text of its own version admits of a model of one node, as `admitted_by_own_version` does."""
         return admitted_by_own_version(program, inputs, self.library)
 
 

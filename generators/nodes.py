@@ -53,10 +53,13 @@ def admitted(stored: StoredCase, library: Library) -> Admitted:
     return Admitted(recording.expectation(arrays, lanes=1))
 
 
-def admitted_by_own_version(program: ModelProgram, inputs: Sequence[Array], library: Library) -> Expectation | None:
+def admitted_by_own_version(
+    program: ModelProgram, inputs: Sequence[Array], library: Library
+) -> Expectation | str | None:
     """Return what the text of a node's version in its model's opset admits, for a model of one node on tensors.
 
-    Constants may be nodes. None if the suite does not cover the model, or if that version does not allow it.
+    Constants may be nodes. A text says why the version's signature has no such node. None if the suite does not cover
+    the model, or if the version does not allow it for another reason.
     """
     from onnx import ModelProto  # noqa: PLC0415 - it takes long
 
@@ -85,12 +88,22 @@ def admitted_by_own_version(program: ModelProgram, inputs: Sequence[Array], libr
             ),
             tuple(StoredValue(one.name, one.type, [], Structure("tensor", ())) for one in program.answers),
         )
+        if unknown := _unknown(graph.node[0], spec.versions[version]):
+            return unknown
         if not _is_allowed(stored, library):
             return None
         found = admitted(stored, library)
     except Exception:  # an operator without a spec, an input or a shape that the formula does not know
         return None
     return None if found.invalid else found.expectation
+
+
+def _unknown(node: NodeProto, version: VersionSpec) -> str:
+    """Return what of a node its version does not have: the node itself, if it is deprecated, or an attribute."""
+    if version.signature.deprecated:
+        return f"{version.operator} is deprecated"
+    names = [attribute.name for attribute in node.attribute if version.signature.attribute(attribute.name) is None]
+    return f"{version.operator} has no attribute {names[0]}" if names else ""
 
 
 def _is_allowed(stored: StoredCase, library: Library) -> bool:
@@ -105,8 +118,7 @@ def _is_allowed(stored: StoredCase, library: Library) -> bool:
     pairs = _typed_ports(node, signature, {value.name: value.type for value in values})
     letters = [(letter, type_) for letter, type_ in pairs if letter in signature.types]
     return (
-        not signature.deprecated
-        and all((known := signature.attribute(name)) and known.kind == kind for name, kind in attributes.items())
+        all((known := signature.attribute(name)) and known.kind == kind for name, kind in attributes.items())
         and all(known.name in attributes for known in signature.attributes if known.required)
         and all(least <= len(names) and (most is None or len(names) <= most) for names, (least, most) in counts)
         and all(port.name in given for port in signature.inputs if port.option == "single")

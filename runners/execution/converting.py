@@ -34,17 +34,22 @@ class _Attempt:
     words: str
     answer: Answered | None = None
 
+    @property
+    def fails(self) -> bool:
+        """Whether the expectation does not admit it."""
+        return self.verdict.outcome in _FAILING | {Outcome.ERROR, Outcome.CRASH, Outcome.TIMEOUT}
+
 
 @dataclass
 class Conversions:
     """Opens the evaluators when they are needed; one that cannot be opened is right on nothing.
 
-    `admitted` returns what the text of its own version admits of a conversion of one node, None if that is unknown or
-    the version does not allow the conversion.
+    `admitted` returns what the text of its own version admits of a conversion of one node, or in words what of it that
+    version does not have; None if that is unknown, or if nothing is admitted.
     """
 
     open_hosts: Callable[[str], Hosts]
-    admitted: Callable[[ModelProgram, Sequence[Array]], Expectation | None] | None = None
+    admitted: Callable[[ModelProgram, Sequence[Array]], Expectation | str | None] | None = None
     _opened: dict[str, Hosts | None] = field(default_factory=dict)
 
     def verdict(self, case: Batch, answer: Answered, required: Requirements) -> Verdict:
@@ -67,7 +72,12 @@ class Conversions:
                 attempts.append(f"{name}: {original.words}")
                 continue
             right[name] = original.verdict
-            after[name] = self._own_fault(case, converted, self._attempt(name, case, converted, required))
+            attempt = self._attempt(name, case, converted, required)
+            own = self._own(case, converted) if attempt.fails else None
+            if isinstance(own, str):  # another backend may be lax
+                detail = f"the conversion is invalid, {own}; {name}: {attempt.words}"
+                return Verdict(Outcome.ERROR, detail=detail, reason="invalid")
+            after[name] = self._own_fault(case, converted, attempt)
             for judge_ in right:  # one may answer an open question after the conversion as another did before it
                 verdict = self._same_reading(judge_, right, after[judge_], case, converted)
                 if verdict.outcome is Outcome.PASS:
@@ -80,8 +90,7 @@ class Conversions:
 
     def _own_fault(self, case: Batch, converted: ModelProgram, attempt: _Attempt) -> _Attempt:
         """Return an attempt at a conversion that shows nothing if the backend is wrong by that version's own text."""
-        fails = attempt.verdict.outcome in _FAILING | {Outcome.ERROR, Outcome.CRASH, Outcome.TIMEOUT}
-        own = self._own_verdict(case, converted, attempt) if fails else None
+        own = self._own_verdict(case, converted, attempt) if attempt.fails else None
         if own is None or own.outcome is Outcome.PASS:
             return attempt
         words = f"wrong by the text of the conversion's own version ({attempt.words})"
@@ -98,10 +107,13 @@ class Conversions:
         still_open = frozenset() if own is None else frozenset(own.behaviour)
         return same_reading(name, right, attempt.verdict, attempt.words, still_open)
 
+    def _own(self, case: Batch, converted: ModelProgram) -> Expectation | str | None:
+        return self.admitted(converted, case.tensors()) if self.admitted is not None else None
+
     def _own_verdict(self, case: Batch, converted: ModelProgram, attempt: _Attempt) -> Verdict | None:
         """Return the verdict on an attempt by the text of the conversion's version; None if it says nothing of it."""
-        own = self.admitted(converted, case.tensors()) if self.admitted is not None else None
-        if own is None:
+        own = self._own(case, converted)
+        if own is None or isinstance(own, str):
             return None
         if attempt.answer is None:
             return attempt.verdict

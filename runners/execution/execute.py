@@ -95,8 +95,11 @@ class HasMeanings(Protocol):
 class ReadsModels(Protocol):
     """A source that also knows what the text admits of a model that a converter made."""
 
-    def admitted(self, program: ModelProgram, inputs: Sequence[Array], /) -> Expectation | None:
-        """Return what the text of its own version admits of a model of one node; None if that is unknown or nothing."""
+    def admitted(self, program: ModelProgram, inputs: Sequence[Array], /) -> Expectation | str | None:
+        """Return what the text of its own version admits of a model of one node.
+
+        A text says what of the node that version does not have. None if that is unknown, or if nothing is admitted.
+        """
 
 
 class Attach(Protocol):

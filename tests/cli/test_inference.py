@@ -212,6 +212,16 @@ def test_a_question_that_the_new_version_leaves_open_too_may_be_answered_anew(ru
     assert (result["outcome"], result["behaviour"]["exponentials"]) == ("pass", ["stable"])
 
 
+SUM = "onnx/ReduceL1-13/float32/2x0x3/axes=-1/ramp"
+
+
+def test_a_conversion_that_its_version_does_not_have_is_wrong_even_if_a_backend_is_lax(run) -> None:
+    lines = run("python:fakes.inferring:Raises", "--select", SUM).lines  # ONNX's reference takes the attribute
+    assert len(lines) > 0
+    assert {result["outcome"] for result in lines} == {"error"}
+    assert all("invalid, onnx/ReduceL1-18 has no attribute axes" in result["detail"] for result in lines)
+
+
 def test_a_script_shows_a_conversion(tmp_path: Path) -> None:
     shown = CliRunner().invoke(main, ["show", "--script", LARGE, "--on", "onnx-convert"])
     file = tmp_path / "case.py"

@@ -98,3 +98,11 @@ class SpoilsTogether(Keeps):
 
     def run_together(self, runs: Sequence[tuple[Program, Sequence[Any]]]) -> list[list[Any]]:
         return [Negates().prepare(program).texts for program, _ in runs]
+
+
+class Raises(Keeps):
+    """Says that a model is of opset 18, and changes nothing else."""
+
+    def changed(self, model: Any) -> Any:
+        model.opset_import[0].version = 18
+        return model
