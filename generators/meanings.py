@@ -17,7 +17,7 @@ from ..cases.elements import Array
 from ..cases.errors import OpconformError
 from ..cases.ids import CaseId, parse_id
 from ..cases.inferred import COMPUTED, INFERENCE, UNKNOWN, inferred
-from ..cases.program import Program, Structure, is_tensor
+from ..cases.program import ModelProgram, Program, Structure, is_tensor
 from ..cases.runner import BackendKind
 from ..specs.model import Word
 from .arithmetic.formula import Fork
@@ -25,6 +25,7 @@ from .arithmetic.recording import Recording
 from .arithmetic.tape import Asks
 from .families import reference_of
 from .fills import FIRST
+from .nodes import admitted_by_own_version
 from .operands import Argument, Arrays
 from .parameters import free_letters
 from .rows import without_settings
@@ -46,6 +47,10 @@ class CasesOfEveryKind(GeneratedCases):
     def meaning(self, kind: BackendKind) -> CaseSource:
         """Return the cases for backends of a kind; a conversion is judged by what the program computes."""
         return self if kind == "convert" else Meanings(self, kind)
+
+    def admitted(self, program: ModelProgram, inputs: Sequence[Array]) -> Expectation | str | None:
+        """Return what the text of its own version admits of a model of one node, as `admitted_by_own_version` does."""
+        return admitted_by_own_version(program, inputs, self.library)
 
 
 @dataclass(frozen=True)

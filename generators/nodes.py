@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,9 +12,9 @@ from ..cases.batch import Expectation
 from ..cases.elements import Array, content, from_tensor_proto, type_of
 from ..cases.errors import OpconformError
 from ..cases.foreign import StoredCase, StoredValue
-from ..cases.program import Attribute, Body, Input, Output, Program, Structure
+from ..cases.program import Attribute, Body, Input, ModelProgram, Output, Program, Structure
 from ..specs.loader import Library, UnknownOperator
-from ..specs.model import Spec, VersionSpec
+from ..specs.model import Signature, Spec, VersionSpec
 from .arithmetic.recording import Recording
 from .arithmetic.tape import Asks, Facts, Port, Reference, record
 from .families import reference_of
@@ -53,6 +53,90 @@ def admitted(stored: StoredCase, library: Library) -> Admitted:
     return Admitted(recording.expectation(arrays, lanes=1))
 
 
+def admitted_by_own_version(
+    program: ModelProgram, inputs: Sequence[Array], library: Library
+) -> Expectation | str | None:
+    """Return what the text of a node's version in its model's opset admits, for a model of one node on tensors.
+
+    Constants may be nodes. A text says why the version's signature has no such node. None if the suite does not cover
+    the model, or if the version does not allow it for another reason.
+    """
+    from onnx import ModelProto  # noqa: PLC0415 - it takes long
+
+    model = ModelProto()
+    model.ParseFromString(program.model)
+    graph = model.graph
+    constants = [node for node in graph.node if node.op_type == "Constant" and node.attribute[0].name == "value"]
+    if len(graph.node) > 1:  # a converter writes what was an attribute as a constant
+        for node in constants:
+            graph.initializer.add().CopyFrom(node.attribute[0].t)
+            graph.initializer[-1].name = node.output[0]
+            graph.node.remove(node)
+    opset = max((one.version for one in model.opset_import if one.domain in ("", "ai.onnx")), default=0)
+    if len(graph.node) != 1 or not program.is_plain:
+        return None
+    try:
+        spec = library.spec(f"{program.operator.standard}/{graph.node[0].op_type}")
+        version = max(int(key) for key in spec.versions if int(key) <= opset)
+        stored = StoredCase(
+            "",
+            replace(program, operator=spec.versions[version].operator),
+            model,
+            tuple(
+                StoredValue(one.name, one.type, [array], Structure("tensor", array.shape))
+                for one, array in zip(program.feeds, inputs, strict=True)
+            ),
+            tuple(StoredValue(one.name, one.type, [], Structure("tensor", ())) for one in program.answers),
+        )
+        if unknown := _unknown(graph.node[0], spec.versions[version]):
+            return unknown
+        if not _is_allowed(stored, library):
+            return None
+        found = admitted(stored, library)
+    except Exception:  # an operator without a spec, an input or a shape that the formula does not know
+        return None
+    return None if found.invalid else found.expectation
+
+
+def _unknown(node: NodeProto, version: VersionSpec) -> str:
+    """Return what of a node its version does not have: the node itself, if it is deprecated, or an attribute."""
+    if version.signature.deprecated:
+        return f"{version.operator} is deprecated"
+    names = [attribute.name for attribute in node.attribute if version.signature.attribute(attribute.name) is None]
+    return f"{version.operator} has no attribute {names[0]}" if names else ""
+
+
+def _is_allowed(stored: StoredCase, library: Library) -> bool:
+    """Return whether a version's signature has a model's attributes, inputs, outputs and their types."""
+    node, _, version = _single(stored, library)
+    signature, values = version.signature, (*_values(stored.model.graph, stored).values(), *stored.outputs)
+    attributes = {attribute.name: attribute.kind for attribute in map(attribute_from, node.attribute)}
+    if {"graph", "graphs"} & {*attributes.values()}:
+        return False  # nobody has checked what their bodies declare
+    counts = ((node.input, signature.input_counts), (node.output, signature.output_counts))
+    given = {port.name for port, name in zip(signature.inputs, node.input, strict=False) if name}
+    pairs = _typed_ports(node, signature, {value.name: value.type for value in values})
+    letters = [(letter, type_) for letter, type_ in pairs if letter in signature.types]
+    return (
+        all((known := signature.attribute(name)) and known.kind == kind for name, kind in attributes.items())
+        and all(known.name in attributes for known in signature.attributes if known.required)
+        and all(least <= len(names) and (most is None or len(names) <= most) for names, (least, most) in counts)
+        and all(port.name in given for port in signature.inputs if port.option == "single")
+        and len(letters) == len(dict(letters))
+        and all(type_ in signature.types.get(letter, (letter,)) for letter, type_ in pairs)
+    )
+
+
+def _typed_ports(node: NodeProto, signature: Signature, types: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    """Return the type of each port, a letter or a type, with the types of the values there, as far as known."""
+    return frozenset(
+        (ports[min(index, len(ports) - 1)].type, types[name])
+        for names, ports in ((node.input, signature.inputs), (node.output, signature.outputs))
+        for index, name in enumerate(names)
+        if ports and name in types
+    )
+
+
 @dataclass(frozen=True)
 class NodeFacts:
     """The operator version of a model of one node, the types of its type letters, and its attributes as given."""
@@ -66,13 +150,7 @@ def node_facts(stored: StoredCase, library: Library) -> NodeFacts:
     """Return what identifies a model of one node. Raises NotCovered, OpconformError for an unknown attribute kind."""
     node, _, version = _single(stored, library)
     signature, values = version.signature, (*_values(stored.model.graph, stored).values(), *stored.outputs)
-    types = {value.name: value.type for value in values}
-    types_of = {
-        (ports[min(index, len(ports) - 1)].type, types[name])
-        for names, ports in ((node.input, signature.inputs), (node.output, signature.outputs))
-        for index, name in enumerate(names)
-        if ports and name in types
-    }
+    types_of = _typed_ports(node, signature, {value.name: value.type for value in values})
     letters = frozenset(pair for pair in types_of if pair[0] in signature.types)
     return NodeFacts(version, letters, tuple(map(attribute_from, node.attribute)))
 

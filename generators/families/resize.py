@@ -201,6 +201,7 @@ def _axes(c: Call, x: Value, places: str) -> list[Axis]:
     scales = tuple(mpq(float(v)) for v in c.known("scales")) if c.given("scales") else ()
     sizes = c.ints("sizes") or ()
     c.require_if_stated("one-of", bool(scales) != bool(sizes) or not axes)
+    c.require_if_stated("empty-list", not (c.given("scales") and c.given("sizes")))
     c.require("lengths", len(scales or sizes) == len(axes))
     c.require("positive-scale", all(scale > 0 for scale in scales))
     crop = [mpq(float(v)) for v in c.known("roi")] if places == "tf_crop_and_resize" else []

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
+import itertools
+import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from onnx import ModelProto, checker, shape_inference, version_converter
 from onnx import __version__ as onnx_version
-from onnx import checker, shape_inference, version_converter
 
-from ...cases.elements import element_type, element_types
+from ...cases.elements import Array, element_type, element_types
+from ...cases.errors import ProgramError
 from ...cases.onnx_model import onnx_bytes, onnx_model, opset_of
-from ...cases.program import Program
+from ...cases.program import OperatorVersion, Program
 from ...cases.runner import BackendKind, Executable, Unsupported, Words
 from ..clients.python_client import inferred_by_runtime, type_text
 from .base import Refusing, Texts
+from .onnx_joining import converted_together, may_join
 from .onnxruntime import OnnxRuntime
 
 WORDS = (
@@ -25,6 +31,9 @@ WORDS = (
     Words(r"\brank\b|dimensions?\b", "shape"),
 )
 """The messages of onnx 1.23."""
+
+_NO_WAY = r"No Adapter|No Previous Version"
+"""What the version converter says of an operator version, whatever the program."""
 
 
 class OnnxInfer(Refusing):
@@ -112,13 +121,52 @@ class OnnxConvert(OnnxInfer):
         target, model = self.target(program), onnx_model(program)
         with self.refusing():
             made = version_converter.convert_version(model, target)
-        return Texts([np.frombuffer(made.SerializeToString(deterministic=True), np.uint8)])
+        return Texts([_bytes_of(made)])
+
+    def run_together(self, runs: Sequence[tuple[Program, Sequence[Array]]], /) -> Sequence[Sequence[Array] | None]:
+        """Return the conversions of programs that are converted as one model, because a call takes so long.
+
+        None stands for a program that must be converted alone.
+        """
+        answers: list[Sequence[Array] | None] = [None] * len(runs)
+        models: dict[tuple[int, int, OperatorVersion], dict[int, ModelProto]] = {}
+        for number, (program, _) in enumerate(runs):
+            with contextlib.suppress(Unsupported, ProgramError):
+                model, target = onnx_model(program), self.target(program)
+                if may_join(model) and not program.operator.domain:
+                    models.setdefault((target, opset_of(program), program.operator), {})[number] = model
+        for (target, *_), several in models.items():
+            convert = partial(version_converter.convert_version, target_version=target)
+            for number, made in zip(several, converted_together([*several.values()], convert), strict=True):
+                answers[number] = None if made is None else [_bytes_of(made)]
+        return answers
 
 
 class OnnxConvertDown(OnnxConvert):
     """onnx.version_converter, to the opset before an operator's version; it need not know how."""
 
     name = "onnx-convert-down"
+
+    def __init__(self) -> None:
+        self._unknown: dict[tuple[object, int], str] = {}
+
+    def prepare(self, program: Program, /) -> Executable:
+        """Convert `program`. Raises Unsupported; at once, if the converter has no way down from its version."""
+        key = program.operator, opset_of(program)
+        if key in self._unknown:
+            raise Unsupported(self._unknown[key], "operator-version")
+        try:
+            return super().prepare(program)
+        except Unsupported as refusal:
+            if re.search(_NO_WAY, str(refusal)):
+                self._unknown[key] = str(refusal)
+            raise
+
+    def run_together(self, runs: Sequence[tuple[Program, Sequence[Array]]], /) -> Sequence[Sequence[Array] | None]:
+        """Return conversions as OnnxConvert does, but of no program that has no way down."""
+        known = [(program.operator, opset_of(program)) not in self._unknown for program, _ in runs]
+        answers = iter(super().run_together(list(itertools.compress(runs, known))))
+        return [next(answers) if one else None for one in known]
 
     def describe(self) -> dict[str, str]:
         """Return the opset that programs are converted to."""
@@ -157,8 +205,11 @@ class OnnxScriptConvert(OnnxConvert):
             raise Unsupported(f"the version converter knows opsets up to {self.newest}", "operator-version")
         model = onnx_ir.from_proto(onnx_model(program))  # of a ModelProto it would leave the opset as it is
         of_onnxscript.convert_version(model, self.newest)
-        made = onnx_ir.to_proto(model)
-        return Texts([np.frombuffer(made.SerializeToString(deterministic=True), np.uint8)])
+        return Texts([_bytes_of(onnx_ir.to_proto(model))])
+
+    def run_together(self, runs: Sequence[tuple[Program, Sequence[Array]]], /) -> Sequence[Sequence[Array] | None]:
+        """Return None for each program: alone each takes a millisecond."""
+        return [None] * len(runs)
 
 
 class OnnxRuntimeInfer(OnnxRuntime):
@@ -179,3 +230,7 @@ class OnnxRuntimeInfer(OnnxRuntime):
         session = self.library.InferenceSession(model, self.options, providers=provider, enable_fallback=0)
         ports: Sequence[Any] = session.get_outputs()
         return ports
+
+
+def _bytes_of(model: ModelProto) -> Array:
+    return np.frombuffer(model.SerializeToString(deterministic=True), np.uint8)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ...cases.batch import Batch
+from ...cases.batch import Batch, Expectation
 from ...cases.elements import Array
 from ...cases.program import ModelProgram, Program
 from ...cases.results import Outcome
 from ..judging.answers import Answer, Answered, Answers, Refusal
-from ..judging.judge import Requirements, Verdict, judge
+from ..judging.judge import Requirements, Verdict, asks_again, judge
 from ..judging.terms import silences
 from ..pool import Loss
 from .host import Hosts, OurFailure, Request
@@ -32,13 +32,24 @@ class _Attempt:
 
     verdict: Verdict
     words: str
+    answer: Answered | None = None
+
+    @property
+    def fails(self) -> bool:
+        """Whether the expectation does not admit it."""
+        return self.verdict.outcome in _FAILING | {Outcome.ERROR, Outcome.CRASH, Outcome.TIMEOUT}
 
 
 @dataclass
 class Conversions:
-    """Opens the evaluators when they are needed; one that cannot be opened is right on nothing."""
+    """Opens the evaluators when they are needed; one that cannot be opened is right on nothing.
+
+    `admitted` returns what the text of its own version admits of a conversion of one node, or in words what of it that
+    version does not have; None if that is unknown, or if nothing is admitted.
+    """
 
     open_hosts: Callable[[str], Hosts]
+    admitted: Callable[[ModelProgram, Sequence[Array]], Expectation | str | None] | None = None
     _opened: dict[str, Hosts | None] = field(default_factory=dict)
 
     def verdict(self, case: Batch, answer: Answered, required: Requirements) -> Verdict:
@@ -61,16 +72,55 @@ class Conversions:
                 attempts.append(f"{name}: {original.words}")
                 continue
             right[name] = original.verdict
-            after[name] = self._attempt(name, case, converted, required)
+            attempt = self._attempt(name, case, converted, required)
+            own = self._own(case, converted) if attempt.fails else None
+            if isinstance(own, str):  # another backend may be lax
+                detail = f"the conversion is invalid, {own}; {name}: {attempt.words}"
+                return Verdict(Outcome.ERROR, detail=detail, reason="invalid")
+            after[name] = self._own_fault(case, converted, attempt)
             for judge_ in right:  # one may answer an open question after the conversion as another did before it
-                verdict = same_reading(judge_, right, after[judge_].verdict, after[judge_].words)
+                verdict = self._same_reading(judge_, right, after[judge_], case, converted)
                 if verdict.outcome is Outcome.PASS:
                     return verdict
         attempts += [f"{name}: right on the original; on the conversion {a.words}" for name, a in after.items()]
-        verdicts = [same_reading(name, right, after[name].verdict, after[name].words) for name in right]
+        verdicts = [self._same_reading(name, right, after[name], case, converted) for name in right]
         failures = [verdict for verdict in verdicts if verdict.outcome is not Outcome.UNSUPPORTED]
         why = f"not judged: no backend is right on the original and runs the conversion ({'; '.join(attempts)})"
         return failures[0] if failures else Verdict(Outcome.UNSUPPORTED, detail=why, reason="other")
+
+    def _own_fault(self, case: Batch, converted: ModelProgram, attempt: _Attempt) -> _Attempt:
+        """Return an attempt at a conversion that shows nothing if the backend is wrong by that version's own text."""
+        own = self._own_verdict(case, converted, attempt) if attempt.fails else None
+        if own is None or own.outcome is Outcome.PASS:
+            return attempt
+        words = f"wrong by the text of the conversion's own version ({attempt.words})"
+        return _Attempt(Verdict(Outcome.UNSUPPORTED), words)
+
+    def _same_reading(
+        self, name: str, right: Mapping[str, Verdict], attempt: _Attempt, case: Batch, converted: ModelProgram
+    ) -> Verdict:
+        """Return the verdict of `same_reading`; what the new version leaves open, too, may be answered anew."""
+        verdict = same_reading(name, right, attempt.verdict, attempt.words)
+        if attempt.verdict.outcome is not Outcome.PASS or verdict.outcome is Outcome.PASS:
+            return verdict
+        own = self._own_verdict(case, converted, attempt)
+        still_open = frozenset() if own is None else frozenset(own.behaviour)
+        return same_reading(name, right, attempt.verdict, attempt.words, still_open)
+
+    def _own(self, case: Batch, converted: ModelProgram) -> Expectation | str | None:
+        return self.admitted(converted, case.tensors()) if self.admitted is not None else None
+
+    def _own_verdict(self, case: Batch, converted: ModelProgram, attempt: _Attempt) -> Verdict | None:
+        """Return the verdict on an attempt by the text of the conversion's version; None if it says nothing of it."""
+        own = self._own(case, converted)
+        if own is None or isinstance(own, str):
+            return None
+        if attempt.answer is None:
+            return attempt.verdict
+        answers = Answers.of([attempt.answer])
+        batch = Batch.of_case(case.ids[0], converted, case.tensors(), own)
+        (verdict,) = judge(batch, answers, again=answers if asks_again(own) else None)
+        return verdict
 
     def _attempt(self, name: str, case: Batch, program: Program, required: Requirements) -> _Attempt:
         if name not in self._opened:
@@ -89,38 +139,49 @@ class Conversions:
             return _Attempt(Verdict(Outcome.CRASH), f"the process ended ({answer.exit or answer.kind})")
         if isinstance(answer, OurFailure):
             return _Attempt(Verdict(Outcome.UNSUPPORTED), answer.words)
-        if isinstance(answer, Refusal):  # also where the standard lets it refuse: it shows nothing about a conversion
-            outcome = Outcome.UNSUPPORTED if answer.unsupported else Outcome.ERROR
-            return _Attempt(Verdict(outcome, detail=answer.words, reason=answer.reason), f"{outcome} ({answer.words})")
+        if isinstance(answer, Refusal):
+            (verdict,) = judge(case, Answers.of([answer]), required)
+            admitted = verdict.outcome is Outcome.PASS  # the text lets it refuse: that shows nothing about a conversion
+            outcome = Outcome.UNSUPPORTED if answer.unsupported or admitted else Outcome.ERROR
+            said = f"{'refuses, as it may' if admitted else outcome} ({answer.words})"
+            return _Attempt(Verdict(outcome, detail=answer.words, reason=answer.reason), said, answer)
         (verdict,) = judge(case, Answers.of([answer]), required)
-        return _Attempt(verdict, f"{verdict.outcome}" + (f" ({verdict.detail})" if verdict.detail else ""))
+        said = f"{verdict.outcome}" + (f" ({verdict.detail})" if verdict.detail else "")
+        return _Attempt(verdict, said, answer)
 
 
-def _other_readings(before: Verdict, after: Verdict) -> str:
+def _other_readings(before: Verdict, after: Verdict, still_open: frozenset[str]) -> str:
     """Return the questions that the text leaves open and a backend answers in another way after a conversion.
 
     Then the program means something else there, although the text of its version admits both. How a backend computes,
-    such as the width of an accumulator, may differ.
+    such as the width of an accumulator, may differ, and so may what is `still_open` in the text of the new version.
     """
     pairs = [
         (silence, options, after.behaviour[silence])
         for silence, options in before.behaviour.items()
-        if silence in after.behaviour and silence not in _ARITHMETIC
+        if silence in after.behaviour and silence not in _ARITHMETIC | still_open
     ]
     return "; ".join(f"{s} was {'|'.join(a)}, is {'|'.join(b)}" for s, a, b in pairs if not {*a} & {*b})
 
 
-def same_reading(name: str, right: Mapping[str, Verdict], verdict: Verdict, words: str = "") -> Verdict:
+def same_reading(
+    name: str,
+    right: Mapping[str, Verdict],
+    verdict: Verdict,
+    words: str = "",
+    still_open: frozenset[str] = frozenset(),
+) -> Verdict:
     """Return the verdict on a conversion, by one of the backends in `right`, which has their verdicts on the original.
 
     `verdict` is on what it answers for the conversion, by the original's expectation; `words` describe it. Where the
-    text leaves a question open, a conversion may settle it as any of them does.
+    text leaves a question open, a conversion may settle it as any of them does. `still_open`: the questions that the
+    text of the new version leaves open, too.
     """
     detail = verdict.detail or words
     if verdict.outcome is Outcome.PASS:
-        if not all(_other_readings(before, verdict) for before in right.values()):
+        if not all(_other_readings(before, verdict, still_open) for before in right.values()):
             return replace(verdict, behaviour={**verdict.behaviour, JUDGED_ON: [name]})
-        changed = _other_readings(right[name], verdict)
+        changed = _other_readings(right[name], verdict, still_open)
         detail = f"the conversion makes {name} read the standard in another way: {changed}"
         return replace(verdict, outcome=Outcome.WRONG_VALUE, detail=detail, level=None)
     if verdict.outcome is Outcome.UNSUPPORTED:
@@ -130,7 +191,7 @@ def same_reading(name: str, right: Mapping[str, Verdict], verdict: Verdict, word
     return Verdict(Outcome.ERROR, detail=f"the conversion no longer runs on {name}: {detail}", reason=verdict.reason)
 
 
-def converted_program(program: Program, answer: Answer) -> Program | None:
+def converted_program(program: Program, answer: Answer) -> ModelProgram | None:
     """Return the program of a converter's answer, with the inputs and outputs of the original; None if it is none."""
     outputs: Sequence[Array] = answer.outputs
     if len(outputs) != 1 or outputs[0].dtype != np.uint8 or outputs[0].ndim != 1:

@@ -22,9 +22,10 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
-from ...cases.batch import Batch, CaseSource
+from ...cases.batch import Batch, CaseSource, Expectation
 from ...cases.elements import Array
 from ...cases.errors import OpconformError
+from ...cases.program import ModelProgram
 from ...cases.results import Outcome, Result
 from ...cases.runner import BackendKind
 from ..judging.answers import (
@@ -98,6 +99,17 @@ class HasQuestions(Protocol):
         """Return a case with an expectation without options. Raises CaseIdError."""
 
 
+@runtime_checkable
+class ReadsModels(Protocol):
+    """A source that also knows what the text admits of a model that a converter made."""
+
+    def admitted(self, program: ModelProgram, inputs: Sequence[Array], /) -> Expectation | str | None:
+        """Return what the text of its own version admits of a model of one node.
+
+        A text says what of the node that version does not have. None if that is unknown, or if nothing is admitted.
+        """
+
+
 class Attach(Protocol):
     """Makes attachments of results, each strict JSON, in the worker; picklable."""
 
@@ -144,7 +156,8 @@ class Assignment:
             attach = {name: made for name, made in attach.items() if name == _OUTPUTS}
             source = source.meaning(kind) if isinstance(source, HasMeanings) else source
         required = MappingProxyType(dict(self.required))
-        conversions = Conversions(self._evaluator) if kind == "convert" else None
+        admitted = source.admitted if isinstance(source, ReadsModels) else None
+        conversions = Conversions(self._evaluator, admitted) if kind == "convert" else None
         return Worker(hosts, self.backend.name, source, required, attach, conversions)
 
     def _evaluator(self, name: str) -> Hosts:
@@ -416,15 +429,31 @@ class Worker:
         return verdicts, answers.replaced(others)
 
     def _of_conversions(self, batch: Batch, taken: _Taken, begin: Begin) -> tuple[list[Verdict], Answers]:
-        """Return the answers of a converter and their verdicts: other backends run each new program."""
+        """Return the answers of a converter and their verdicts: other backends run each new program.
+
+        Of a program that was converted together with others only a pass counts. Else it is converted alone.
+        """
         answers, verdicts = taken.answers.answers(len(batch)), []
+        others: dict[int, Answered] = {}
         assert self.conversions is not None
         for lane in range(len(batch)):
             begin(lane, "run")
             case, lost = batch.case(lane), taken.lost.get(lane)
             answer = answers.answer(lane) or _NONE
-            verdicts.append(_lost(lost, case) if lost else self.conversions.verdict(case, answer, self.required))
-        return verdicts, answers
+            verdict = _lost(lost, case) if lost else self.conversions.verdict(case, answer, self.required)
+            if verdict.outcome is not Outcome.PASS and lane in taken.together:
+                (number,) = self._ask([Request(0, case.program, case.tensors(), "own")], case.ids)
+                begin(lane, "run")
+                alone = self._reply(number).answer
+                if isinstance(alone, OurFailure):
+                    taken.ours[lane] = alone.words
+                elif isinstance(alone, Loss):
+                    verdict = _lost(alone, case)
+                elif not same_answer(alone, answer):
+                    others[lane] = alone
+                    verdict = self.conversions.verdict(case, alone, self.required)
+            verdicts.append(verdict)
+        return verdicts, answers.replaced(others)
 
     def _charge_deaths(self, batch: Batch, verdicts: list[Verdict], begin: Begin) -> None:
         """Fail cases whose program dies whenever it is used again, although each of them passes in a new process.

@@ -289,7 +289,7 @@ class Host:
             if request is not None and request.together and runs[request.program.key] == 1
             and (request.fresh, request.program.key) not in self._kept
         }  # fmt: skip
-        if len(able) < 2 or not isinstance(runner, RunsTogether) or kind_of(runner) != "run":
+        if len(able) < 2 or not isinstance(runner, RunsTogether) or kind_of(runner) in ("infer", "check"):
             return {}
         self._has_run, self._given = True, None
         copies = [[array.copy() for array in request.inputs] for request in able.values()]
@@ -300,7 +300,7 @@ class Host:
             seconds = (time.perf_counter() - started) / len(able)
             for (index, request), were, outputs in zip(able.items(), copies, outputs_of, strict=True):
                 if outputs is not None and not any(_overwritten(request, were)):
-                    answer = answer_of(request.program, outputs)
+                    answer = self._answer_of(request.program, outputs)
                     tensors, structure = map(_tensor, answer.outputs), map(Nesting.of, answer.structure)
                     answers[index] = _Answer(tuple(tensors), tuple(structure), False, seconds, together=True)
         except Exception:  # each error is seen where its program runs alone
@@ -318,10 +318,7 @@ class Host:
         begin(index, request.phase)
         try:
             outputs_given = prepared.executable.run(request.inputs)
-            if kind_of(self.runner) == "run":
-                answer = answer_of(request.program, outputs_given)
-            else:  # texts, whatever the types of the program's outputs
-                answer = Answer(tuple(map(canonical, outputs_given)))
+            answer = self._answer_of(request.program, outputs_given)
             seconds = time.perf_counter() - started
             outputs = tuple(map(_tensor, answer.outputs))
             effects = list(_overwritten(request, copies))
@@ -332,6 +329,11 @@ class Host:
         except Exception as error:
             return self._refused(error, time.perf_counter() - started)
         return _Answer(outputs, tuple(map(Nesting.of, answer.structure)), first, seconds, tuple(effects))
+
+    def _answer_of(self, program: Program, outputs: Sequence[object]) -> Answer:
+        if kind_of(self.runner) == "run":
+            return answer_of(program, outputs)
+        return Answer(tuple(map(canonical, outputs)))  # texts or bytes, whatever the types of the program's outputs
 
     def _prepared(self, program: Program, fresh: Freshness) -> _Prepared:
         if fresh == "own":

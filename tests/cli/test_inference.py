@@ -169,10 +169,57 @@ def test_a_converter_that_changes_nothing_passes_and_one_that_spoils_the_model_f
     assert "other backends have to run the conversion" in again.output
 
 
+def test_a_conversion_that_fails_only_together_with_others_is_judged_alone(run) -> None:
+    ran = run(own("SpoilsTogether"), "--select", "onnx/Relu-6/float32/*")
+    assert len(ran.lines) > 4
+    assert {result["outcome"] for result in ran.lines} == {"pass"}, ran.output
+
+
 def test_a_conversion_that_no_backend_can_judge_says_so(run) -> None:
     ran = run("python:fakes.libraries:Keeps", "--select", "onnx/RMSNormalization-23/float32,bfloat16/2x3x5,5/*")
     assert {r["outcome"] for r in ran.lines} == {"unsupported"}
     assert all(r["detail"].startswith("not judged: no backend is right on the original") for r in ran.lines)
+
+
+HEADS = "onnx/Attention-24/float32,float32,bool/3*1x2x3x4/kv_num_heads=2;q_num_heads=2/eighths/heads-beside"
+
+
+def test_a_refusal_that_the_text_admits_shows_nothing_about_a_conversion(run) -> None:
+    (result,) = run("onnx-convert", "--select", HEADS).lines  # version 25 is refused, its page says no more than 24
+    assert (result["outcome"], result["detail"].partition(":")[0]) == ("unsupported", "not judged")
+    assert "right on the original; on the conversion refuses, as it may (" in result["detail"]
+
+
+POOLED = "onnx/AveragePool-7/float16/1x2x6x5/count_include_pad=0;kernel_shape=3,2;pads=1,0,2,1/lattice/not-counted"
+FLAT = "onnx/Flatten-9/int32/3x5x33/-/extremes"
+HALF = "onnx/DequantizeLinear-19/int32,float16/2x6x3,2*scalar/-/codes/int32"
+
+
+def test_a_backend_that_is_wrong_by_the_text_of_the_new_version_shows_nothing_about_a_conversion(run) -> None:
+    told = run("onnx-convert-down", *(word for case in (POOLED, FLAT, HALF) for word in ("--select", case))).results
+    # version 1 does not count padding either, but ONNX's reference does
+    assert told[POOLED]["outcome"] == "unsupported"
+    assert "on the conversion wrong by the text of the conversion's own version (wrong-value" in told[POOLED]["detail"]
+    assert told[FLAT]["outcome"] == "wrong-value"  # by way of float32
+    assert told[HALF]["outcome"] == "error"  # version 13 has no scales of float16
+
+
+SCALAR = "onnx/ReduceLogSumExp-28/float32/scalar/axes=omitted;keepdims=1;noop_with_empty_axes=1/large"
+
+
+def test_a_question_that_the_new_version_leaves_open_too_may_be_answered_anew(run) -> None:
+    (result,) = run("onnx-convert-down", "--select", SCALAR).lines  # onnxruntime has other kernels for version 18
+    assert (result["outcome"], result["behaviour"]["exponentials"]) == ("pass", ["stable"])
+
+
+SUM = "onnx/ReduceL1-13/float32/2x0x3/axes=-1/ramp"
+
+
+def test_a_conversion_that_its_version_does_not_have_is_wrong_even_if_a_backend_is_lax(run) -> None:
+    lines = run("python:fakes.libraries:Raises", "--select", SUM).lines  # ONNX's reference takes the attribute
+    assert len(lines) > 0
+    assert {result["outcome"] for result in lines} == {"error"}
+    assert all("invalid, onnx/ReduceL1-18 has no attribute axes" in result["detail"] for result in lines)
 
 
 def test_a_script_shows_a_conversion(tmp_path: Path) -> None:

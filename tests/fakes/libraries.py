@@ -103,6 +103,21 @@ class RefusesToConvert(Refuses):
     kind = "convert"
 
 
+class SpoilsTogether(Keeps):
+    """Converts several programs at once to Neg, and each alone to itself."""
+
+    def run_together(self, runs: Sequence[tuple[Program, Sequence[Any]]]) -> list[list[Any]]:
+        return [Negates().prepare(program).texts for program, _ in runs]
+
+
+class Raises(Keeps):
+    """Says that a model is of opset 18, and changes nothing else."""
+
+    def changed(self, model: Any) -> Any:
+        model.opset_import[0].version = 18
+        return model
+
+
 # Libraries that can be asked about their operations: real ones about a few of them, and ones that go wrong
 
 
