@@ -184,9 +184,11 @@ def _extreme(c: Call, data: Value, axes: Value | None, *, largest: bool) -> Valu
         skipped: Value = reduce(over, keep=keep, nan="ignore")
         if c.silent("empty-set"):  # nothing is left of NaN alone
             skipped = skipped.undefined(skipped.isnan())
-        # by its position a NaN stays, is ignored, or makes what follows be compared anew
-        readings = {"propagates": found, "ignored": skipped}
-        return readings.get(c.open("nan")) or skipped.undefined(found.isnan())
+        taken = c.open("nan")
+        free = skipped.undefined(found.isnan())
+        # "resets": the elements beyond a NaN are compared anew
+        ways = {"propagates": found, "ignored": skipped, "unspecified": free, "resets": free}
+        return ways.get(taken) or found.either(skipped)
 
     return _reduced(c, x, axes, formula).cast(data.type)
 
