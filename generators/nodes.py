@@ -72,7 +72,7 @@ def admitted_by_own_version(
             graph.initializer.add().CopyFrom(node.attribute[0].t)
             graph.initializer[-1].name = node.output[0]
             graph.node.remove(node)
-    opset = max((one.version for one in model.opset_import if one.domain in ("", "ai.onnx")), default=0)
+    opset = max((opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")), default=0)
     if len(graph.node) != 1 or not program.is_plain:
         return None
     try:
@@ -83,19 +83,19 @@ def admitted_by_own_version(
             replace(program, operator=spec.versions[version].operator),
             model,
             tuple(
-                StoredValue(one.name, one.type, [array], Structure("tensor", array.shape))
-                for one, array in zip(program.feeds, inputs, strict=True)
+                StoredValue(feed.name, feed.type, [array], Structure("tensor", array.shape))
+                for feed, array in zip(program.feeds, inputs, strict=True)
             ),
-            tuple(StoredValue(one.name, one.type, [], Structure("tensor", ())) for one in program.answers),
+            tuple(StoredValue(output.name, output.type, [], Structure("tensor", ())) for output in program.answers),
         )
         if unknown := _unknown(graph.node[0], spec.versions[version]):
             return unknown
         if not _is_allowed(stored, library):
             return None
-        found = admitted(stored, library)
+        answers = admitted(stored, library)
     except Exception:  # an operator without a spec, an input or a shape that the formula does not know
         return None
-    return None if found.invalid else found.expectation
+    return None if answers.invalid else answers.expectation
 
 
 def _unknown(node: NodeProto, version: VersionSpec) -> str:

@@ -268,7 +268,7 @@ def _onednn(case: Batch) -> Mapping[str, str]:
 
     beside = company(program)
     around = [
-        [(one.name, OPERATIONS[one.name], attributes(one.attributes), one.operand is not None) for one in side]
+        [(node.name, OPERATIONS[node.name], attributes(node.attributes), node.operand is not None) for node in side]
         for side in (beside.before, beside.after)
     ]
     used = {i.type for i in program.inputs if i is not None} | {o.type for o in program.answers}

@@ -402,15 +402,15 @@ class VersionSpec:
     @functools.cached_property
     def recipes(self) -> Mapping[str, tuple[Recipe, ...]]:
         """The recipes that operands, levels, bundles and edges have for each input or parameter."""
-        found: dict[str, list[Recipe]] = {name: list(operand.draws) for name, operand in self.operands.items()}
+        by_name: dict[str, list[Recipe]] = {name: list(operand.draws) for name, operand in self.operands.items()}
         edges = [settings for edge in self.edges.values() for settings in (edge.settings, edge.mended or {})]
         of_name = [(name, level) for name, levels in self.parameters.items() for level in levels.values()]
         bundles = [entry for levels in (*self.parameters.values(), *edges) for entry in levels.values()]
         sets = (*edges, *(entry for entry in bundles if isinstance(entry, Mapping)))
         for name, entry in (*of_name, *(pair for entries in sets for pair in entries.items())):
             if isinstance(entry, Recipe):
-                found.setdefault(name, []).append(entry)
-        return {name: tuple(dict.fromkeys(recipes)) for name, recipes in found.items()}
+                by_name.setdefault(name, []).append(entry)
+        return {name: tuple(dict.fromkeys(recipes)) for name, recipes in by_name.items()}
 
     @functools.cached_property
     def _needed(self) -> Mapping[str, Value]:

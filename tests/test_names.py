@@ -20,6 +20,7 @@ NOT_YET = (
     "generators/primitives",
     "generators/arithmetic/native.py",
     "runners/backends",
+    "runners/clients",
     "runners/pool",
     "runners/programs",
 )

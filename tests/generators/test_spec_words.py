@@ -159,6 +159,7 @@ CASES = {
     "opset": (TOPK, "K: [12],", "K: [12], opset: last,"),
     "around": (IF, "fill: [ramp]", "fill: [ramp], around: [first, second]"),
     "unknown": (TOPK, "K: [12],", "K: [12], unknown: weights,"),
+    "memory": (TOPK, "K: [12],", "K: [12], memory: turned,"),  # refused: only oneDNN has strides
     "exclude": (TOPK, "edges:", "exclude: [{shapes: vector, axis: -1}]\nedges:"),
     "edges": (TOPK, "  heap:", "  other:"),
     "with": (TOPK, "K: [12],", "K: [13],"),

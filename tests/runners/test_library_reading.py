@@ -101,7 +101,7 @@ def test_a_spec_that_the_library_contradicts_is_found_out_at_its_place(
         marked = signature_of(standard).replace(old, new, 1)
         assert marked != signature_of(standard), name
         operator = "ReduceMeen" if "Meen" in marked else "ReduceMean"
-        found = audited(tmp_path / str(number), standard, {operator: marked.replace("«", "")}).differences
+        found = audited(tmp_path / str(number), standard, {operator: marked.replace("«", "")}).findings.differences
         first = next((error for error in found if expected in error.message), None)
         assert first is not None, (name, found)
         if "«" in marked:
@@ -113,7 +113,7 @@ def test_a_spec_that_the_library_contradicts_is_found_out_at_its_place(
 @pytest.mark.parametrize("standard", STANDARDS)
 def test_a_signature_without_mistakes_is_borne_out(standard: str, tmp_path: Path) -> None:
     expected = {"openvino": [], "onednn": ["input 2: here axes: optional int32"]}[standard]
-    found = audited(tmp_path, standard, {"ReduceMean": signature_of(standard)}).differences
+    found = audited(tmp_path, standard, {"ReduceMean": signature_of(standard)}).findings.differences
     assert [error.message.partition(",")[0] for error in found] == expected
 
 
@@ -174,7 +174,7 @@ clauses: {rule: words}
     }
     order = LibraryAttribute(frozenset(["s64s"]), required=True)
     assert reading.schemas["StaticTranspose", "any"].attributes == {"order": order}
-    assert audit(library, "onednn", reading=reading).differences == ()
+    assert audit(library, "onednn", reading=reading).findings.differences == ()
 
 
 # Libraries that go wrong

@@ -318,8 +318,12 @@ def test_a_library_that_is_not_there_says_what_to_install(monkeypatch: pytest.Mo
 def test_a_library_that_misses_a_part_of_its_own_shows_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_library.py").write_text("import part_that_is_not_there\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
+
+    class Broken(OnnxLibrary):
+        name = module = package = "broken_library"
+
     with pytest.raises(ModuleNotFoundError, match="part_that_is_not_there"):
-        OnnxLibrary.imported("broken_library")
+        Broken.imported("broken_library")
 
 
 def test_a_file_without_a_name_is_read_by_its_path_and_is_gone_afterwards() -> None:
