@@ -45,7 +45,6 @@ _MOST_PARTS = 256  # their expectations are computed together
 _MOST_PROGRAMS = 64
 _DRAWN = re.compile(r"(.*[/;]draw=)[1-9][0-9]{0,17}([;/].*)")
 _RANDOM = frozenset({"uniform"})
-_BRANCHES = "If"  # the operator of which either body may run
 
 
 @dataclass(frozen=True)
@@ -161,8 +160,11 @@ class Prepared:
         return self._programs[key]
 
     def _of_branches(self, outputs: tuple[Output | None, ...]) -> tuple[Output | None, ...]:
-        """Return the outputs of an If without a rank or shape that only one branch has, as either may run."""
-        if self.row.version.operator.name != _BRANCHES:
+        """Return outputs without a rank or shape that only some bodies have, if they are those of whichever runs.
+
+        That is where the signature leaves their number to the bodies, as the one of If does.
+        """
+        if not any(port.is_variadic for port in self.row.version.signature.outputs):
             return outputs
         branches = [a.value.outputs for a in self.attributes if isinstance(a.value, Body)]
         if len(branches) < 2 or any(len(output) != len(outputs) for output in branches):

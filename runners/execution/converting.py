@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -66,6 +67,8 @@ class Conversions:
         right: dict[str, Verdict] = {}
         after: dict[str, _Attempt] = {}
         attempts: list[str] = []
+        own = functools.cache(lambda: self.admitted(converted, case.tensors()) if self.admitted is not None else None)
+        by_own_text = functools.partial(_own_verdict, case, converted, own)
         for name in EVALUATORS:
             original = self._attempt(name, case, case.program, required)
             if original.verdict.outcome is not Outcome.PASS:
@@ -73,54 +76,19 @@ class Conversions:
                 continue
             right[name] = original.verdict
             attempt = self._attempt(name, case, converted, required)
-            own = self._own(case, converted) if attempt.fails else None
-            if isinstance(own, str):  # another backend may be lax
-                detail = f"the conversion is invalid, {own}; {name}: {attempt.words}"
+            if attempt.fails and isinstance(own(), str):  # another backend may be lax
+                detail = f"the conversion is invalid, {own()}; {name}: {attempt.words}"
                 return Verdict(Outcome.ERROR, detail=detail, reason="invalid")
-            after[name] = self._own_fault(case, converted, attempt)
+            after[name] = _own_fault(attempt, by_own_text)
             for judge_ in right:  # one may answer an open question after the conversion as another did before it
-                verdict = self._same_reading(judge_, right, after[judge_], case, converted)
+                verdict = _same_reading(judge_, right, after[judge_], by_own_text)
                 if verdict.outcome is Outcome.PASS:
                     return verdict
         attempts += [f"{name}: right on the original; on the conversion {a.words}" for name, a in after.items()]
-        verdicts = [self._same_reading(name, right, after[name], case, converted) for name in right]
+        verdicts = [_same_reading(name, right, after[name], by_own_text) for name in right]
         failures = [verdict for verdict in verdicts if verdict.outcome is not Outcome.UNSUPPORTED]
         why = f"not judged: no backend is right on the original and runs the conversion ({'; '.join(attempts)})"
         return failures[0] if failures else Verdict(Outcome.UNSUPPORTED, detail=why, reason="other")
-
-    def _own_fault(self, case: Batch, converted: ModelProgram, attempt: _Attempt) -> _Attempt:
-        """Return an attempt at a conversion that shows nothing if the backend is wrong by that version's own text."""
-        own = self._own_verdict(case, converted, attempt) if attempt.fails else None
-        if own is None or own.outcome is Outcome.PASS:
-            return attempt
-        words = f"wrong by the text of the conversion's own version ({attempt.words})"
-        return _Attempt(Verdict(Outcome.UNSUPPORTED), words)
-
-    def _same_reading(
-        self, name: str, right: Mapping[str, Verdict], attempt: _Attempt, case: Batch, converted: ModelProgram
-    ) -> Verdict:
-        """Return the verdict of `same_reading`; what the new version leaves open, too, may be answered anew."""
-        verdict = same_reading(name, right, attempt.verdict, attempt.words)
-        if attempt.verdict.outcome is not Outcome.PASS or verdict.outcome is Outcome.PASS:
-            return verdict
-        own = self._own_verdict(case, converted, attempt)
-        still_open = frozenset() if own is None else frozenset(own.behaviour)
-        return same_reading(name, right, attempt.verdict, attempt.words, still_open)
-
-    def _own(self, case: Batch, converted: ModelProgram) -> Expectation | str | None:
-        return self.admitted(converted, case.tensors()) if self.admitted is not None else None
-
-    def _own_verdict(self, case: Batch, converted: ModelProgram, attempt: _Attempt) -> Verdict | None:
-        """Return the verdict on an attempt by the text of the conversion's version; None if it says nothing of it."""
-        own = self._own(case, converted)
-        if own is None or isinstance(own, str):
-            return None
-        if attempt.answer is None:
-            return attempt.verdict
-        answers = Answers.of([attempt.answer])
-        batch = Batch.of_case(case.ids[0], converted, case.tensors(), own)
-        (verdict,) = judge(batch, answers, again=answers if asks_again(own) else None)
-        return verdict
 
     def _attempt(self, name: str, case: Batch, program: Program, required: Requirements) -> _Attempt:
         if name not in self._opened:
@@ -189,6 +157,45 @@ def same_reading(
     if verdict.outcome in _FAILING:
         return replace(verdict, detail=f"the conversion means something else, on {name}: {detail}")
     return Verdict(Outcome.ERROR, detail=f"the conversion no longer runs on {name}: {detail}", reason=verdict.reason)
+
+
+def _own_verdict(
+    case: Batch, converted: ModelProgram, admitted: Callable[[], Expectation | str | None], attempt: _Attempt
+) -> Verdict | None:
+    """Return the verdict on an attempt by the text of the conversion's version; None if it says nothing of it."""
+    own = admitted()
+    if own is None or isinstance(own, str):
+        return None
+    if attempt.answer is None:
+        return attempt.verdict
+    answers = Answers.of([attempt.answer])
+    batch = Batch.of_case(case.ids[0], converted, case.tensors(), own)
+    (verdict,) = judge(batch, answers, again=answers if asks_again(own) else None)
+    return verdict
+
+
+def _own_fault(attempt: _Attempt, by_own_text: Callable[[_Attempt], Verdict | None]) -> _Attempt:
+    """Return an attempt at a conversion that shows nothing if the backend is wrong by that version's own text."""
+    own = by_own_text(attempt) if attempt.fails else None
+    if own is None or own.outcome is Outcome.PASS:
+        return attempt
+    words = f"wrong by the text of the conversion's own version ({attempt.words})"
+    return _Attempt(Verdict(Outcome.UNSUPPORTED), words)
+
+
+def _same_reading(
+    name: str,
+    right: Mapping[str, Verdict],
+    attempt: _Attempt,
+    by_own_text: Callable[[_Attempt], Verdict | None],
+) -> Verdict:
+    """Return the verdict of `same_reading`; what the new version leaves open, too, may be answered anew."""
+    verdict = same_reading(name, right, attempt.verdict, attempt.words)
+    if attempt.verdict.outcome is not Outcome.PASS or verdict.outcome is Outcome.PASS:
+        return verdict
+    own = by_own_text(attempt)
+    still_open = frozenset() if own is None else frozenset(own.behaviour)
+    return same_reading(name, right, attempt.verdict, attempt.words, still_open)
 
 
 def converted_program(program: Program, answer: Answer) -> ModelProgram | None:
