@@ -7,6 +7,7 @@ import itertools
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -52,6 +53,8 @@ WORDS = (
 """The messages of OpenVINO 2023.1 to 2026.4."""
 
 Run: TypeAlias = tuple[Program, Sequence[Array]]
+_AnswersOfRows: TypeAlias = Sequence[Sequence[Array]]
+"""The outputs of a program for each of its rows; none if it must run alone."""
 
 _DEVICE = "CPU"
 _PRECISION = "f32"
@@ -86,6 +89,14 @@ _QUANTIZES = "FakeQuantize"
 """With such a node, the plugin runs its passes for quantized models on all nodes."""
 _MISNAMED = MappingProxyType({("LogicalXor", 1): "opset2"})
 """Operations whose name differs in the set that introduced them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A program with the inputs of each of its runs."""
+
+    program: Program
+    inputs: Sequence[Sequence[Array]]
 
 
 class _OpenVino(Refusing):
@@ -134,18 +145,24 @@ class OpenVino(_OpenVino):
 
     def run_together(self, runs: Sequence[Run], /) -> list[Sequence[Array] | None]:
         """Return the answers of programs that run as one model; None for a program that must run alone."""
+        numbers: dict[str, list[int]] = {}
+        for number, (program, _) in enumerate(runs):
+            numbers.setdefault(program.key, []).append(number)
+        rows = [_Rows(runs[own[0]][0], [runs[number][1] for number in own]) for own in numbers.values()]
+        able = [several for several in rows if self._may_share(several.program)]
+        able.sort(key=lambda several: _is_dynamic(several.program))  # most that a compiler refuses are dynamic
         answers: list[Sequence[Array] | None] = [None] * len(runs)
-        able = [number for number, (program, _) in enumerate(runs) if self._may_share(program)]
-        able.sort(key=lambda number: _is_dynamic(runs[number][0]))  # most programs that a compiler refuses are dynamic
-        for start in range(0, len(able), _MOST_TOGETHER):
-            part = able[start : start + _MOST_TOGETHER]
-            for number, answer in zip(part, self._split([runs[n] for n in part]), strict=True):
-                answers[number] = answer
+        for part in (able[at : at + _MOST_TOGETHER] for at in range(0, len(able), _MOST_TOGETHER)):
+            for several, answered in zip(part, self._split(part), strict=True):
+                for number, answer in zip(numbers[several.program.key], answered, strict=False):
+                    answers[number] = answer
         return answers
 
     def _may_share(self, program: Program) -> bool:
         """Return whether a program's nodes can be made, and leave other nodes of their model alone."""
         types = [given.type for given in program.given] + [output.type for output in program.answers]
+        if any(given.dims == UNRANKED for given in program.given):
+            return False  # the plugin refuses the model, with an error that names no node
         if program.operator.name == _QUANTIZES or not all(is_tensor(t) and _is_whole(t) for t in types):
             return False  # StridedSlice of strings, or of elements smaller than a byte, writes beyond its memory
         try:
@@ -155,34 +172,40 @@ class OpenVino(_OpenVino):
             return False
         return True
 
-    def _split(self, runs: Sequence[Run]) -> list[Sequence[Array] | None]:
-        """Return the answers of one model; if it is refused or raises, None for the culprit, and those of the others.
+    def _split(self, programs: Sequence[_Rows]) -> list[_AnswersOfRows]:
+        """Return the answers of one model; if it is refused or raises, none for the culprit, and those of the others.
 
         If the error names no node, each half is tried.
         """
-        if len(runs) < 2:
-            return [None] * len(runs)
+        if len(programs) < 2:
+            return [()] * len(programs)
         try:
-            return self._together(runs)
+            return self._together(programs)
         except Exception as error:
-            names = (rf"\b{number}/{program.operator.name}\b" for number, (program, _) in enumerate(runs))
+            names = (rf"\b{number}/{rows.program.operator.name}\b" for number, rows in enumerate(programs))
             culprit = next((number for number, name in enumerate(names) if re.search(name, str(error))), None)
             if culprit is not None:
-                answers = self._split([*runs[:culprit], *runs[culprit + 1 :]])
-                return [*answers[:culprit], None, *answers[culprit:]]
-            middle = len(runs) // 2
-            return [*self._split(runs[:middle]), *self._split(runs[middle:])]
+                answers = self._split([*programs[:culprit], *programs[culprit + 1 :]])
+                return [*answers[:culprit], (), *answers[culprit:]]
+            middle = len(programs) // 2
+            return [*self._split(programs[:middle]), *self._split(programs[middle:])]
 
-    def _together(self, runs: Sequence[Run]) -> list[Sequence[Array] | None]:
-        made = [_parts(self.library, program, f"{number}/") for number, (program, _) in enumerate(runs)]
+    def _together(self, programs: Sequence[_Rows]) -> list[_AnswersOfRows]:
+        """Return the answers of one model, which runs once for each row; a program with fewer repeats its last."""
+        made = [_parts(self.library, rows.program, f"{number}/") for number, rows in enumerate(programs)]
         outputs = [port for ports, _ in made for port in ports]
         model = self.library.Model(outputs, [node for _, fed in made for node in fed], "together")
         request = self._core.compile_model(model, _DEVICE, _SETTINGS).create_infer_request()
-        for place, x in enumerate(x for _, inputs in runs for x in inputs):
-            request.set_input_tensor(place, _tensor(self.library, x))
-        _run(request)
-        answers = iter(_read(request.get_output_tensor(place)) for place in range(len(outputs)))
-        return [list(itertools.islice(answers, len(ports))) for ports, _ in made]
+        answers: list[list[Sequence[Array]]] = [[] for _ in programs]
+        for row in range(max(len(rows.inputs) for rows in programs)):
+            fed = itertools.chain.from_iterable(rows.inputs[min(row, len(rows.inputs) - 1)] for rows in programs)
+            for place, x in enumerate(fed):
+                request.set_input_tensor(place, _tensor(self.library, x))
+            _run(request)
+            read = iter([_read(request.get_output_tensor(place)) for place in range(len(outputs))])
+            for answered, (ports, _) in zip(answers, made, strict=True):
+                answered.append(list(itertools.islice(read, len(ports))))
+        return [answered[: len(rows.inputs)] for answered, rows in zip(answers, programs, strict=True)]
 
 
 class OpenVinoEvaluate(_OpenVino):

@@ -16,7 +16,7 @@ import math
 import os
 import time
 import traceback
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -277,18 +277,13 @@ class Host:
         return About(_utf8(str(self.runner.version())), standards, printable_facts, claims, name, kind)
 
     def _together(self, requests: Sequence[Request | None]) -> Mapping[int, _Answer]:
-        """Return the answers to requests whose programs ran together, by index.
-
-        A program that runs more than once runs alone, so that what a run leaves behind in it is found.
-        """
+        """Return the answers to requests whose programs ran together, by index."""
         runner = self.runner
-        runs = Counter(request.program.key for request in requests if request is not None)
         able = {
             index: request
             for index, request in enumerate(requests)
-            if request is not None and request.together and runs[request.program.key] == 1
-            and (request.fresh, request.program.key) not in self._kept
-        }  # fmt: skip
+            if request is not None and request.together and (request.fresh, request.program.key) not in self._kept
+        }
         if len(able) < 2 or not isinstance(runner, RunsTogether) or kind_of(runner) in ("infer", "check"):
             return {}
         self._has_run, self._given = True, None
