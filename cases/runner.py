@@ -90,6 +90,8 @@ class RunsTogether(Protocol):
     def run_together(self, runs: Sequence[tuple[Program, Sequence[Array]]], /) -> Sequence[Sequence[Any] | None]:
         """Return the outputs of each program for its inputs; None for a program that must run alone.
 
+        A program that runs more than once comes once for each run. It need not be prepared again.
+
         Outputs are as in `Executable.run`, and nothing may hold on to them. A program that is refused or raises must
         run alone, where its error is seen.
         """

@@ -206,6 +206,12 @@ class _Taken:
     together: set[int] = field(default_factory=set)
     effects: dict[int, tuple[SideEffect, ...]] = field(default_factory=dict)
 
+    def clear(self) -> None:
+        """Remove the answers to all cases."""
+        self.answers = GatheredAnswers(len(self.seconds))
+        for recorded in (self.seconds, self.lost, self.ours, self.first, self.together, self.effects):
+            recorded.clear()
+
     def add(self, reply: Reply) -> None:
         """Add the reply to the next case."""
         lane, answer = len(self.seconds), reply.answer
@@ -395,23 +401,32 @@ class Worker:
     def _verdicts(self, batch: Batch, taken: _Taken, begin: Begin) -> tuple[list[Verdict], Answers]:
         """Return the answers and their verdicts; the verdict on a fresh program's answer replaces a failure's.
 
-        A failure of a program that ran together with others may be theirs: only what it answers alone counts.
+        A failure of a program that ran together with others may be theirs: only what it answers alone counts. One that
+        runs more than once runs all cases again, so that what a run leaves behind in it is found.
         """
         lanes, answers = len(batch), taken.answers.answers(len(batch))
         again = self._again(batch, begin) if asks_again(batch.expectation) else None
         valid_variant = self._siblings.get(batch.valid_variant or "")
-        ran = batch.valid_variant is None or isinstance(valid_variant, Answer)
-        verdicts = judge(batch, answers, self.required, variant_ran=ran, again=again)
+        verdicts = judge(batch, answers, self.required, variant_ran=self._variant_ran(batch), again=again)
         if isinstance(valid_variant, Loss):  # neither these cases' fault, nor a confirmation
             for lane in answers.refusals:
                 verdicts[lane] = replace(verdicts[lane], detail=_lost_words(valid_variant), reason="other")
+        if len(batch) > 1 and any(verdicts[lane].outcome in _CONFIRMED for lane in taken.together):
+            self._run_alone(batch, taken, begin)
+            return self._verdicts(batch, taken, begin)
         for lane, loss in taken.lost.items():
             verdicts[lane] = _lost(loss, batch)
         used = [n for n in range(lanes) if n not in taken.first and n not in taken.lost and n not in taken.ours]
         failing = [n for n in used if verdicts[n].outcome in _CONFIRMED]
-        if not failing or again is not None:
-            return verdicts, answers
-        others: dict[int, Answered] = {}
+        if failing and again is None:
+            return self._confirmed(batch, taken, verdicts, failing, begin)
+        return verdicts, answers
+
+    def _confirmed(
+        self, batch: Batch, taken: _Taken, verdicts: list[Verdict], failing: Sequence[int], begin: Begin
+    ) -> tuple[list[Verdict], Answers]:
+        """Return the answers and their verdicts, those that are failing as fresh programs answer."""
+        answers, others = taken.answers.answers(len(batch)), dict[int, Answered]()
         for lane, reply in self._confirmations(batch, failing, answers, begin):
             taken.seconds[lane] += reply.seconds
             answer, before = reply.answer, answers.answer(lane)
@@ -420,6 +435,7 @@ class Worker:
             elif isinstance(answer, Loss):
                 verdicts[lane] = _lost(answer, batch)
             elif before is None or not same_answer(answer, before):
+                ran = self._variant_ran(batch)
                 (verdict,) = judge(batch.case(lane), Answers.of([answer]), self.required, variant_ran=ran)
                 if verdict.outcome is Outcome.PASS and lane not in taken.together:
                     detail = f"only on a program that ran before, state leaks between runs: {verdicts[lane].detail}"
@@ -427,6 +443,18 @@ class Worker:
                 else:
                     verdicts[lane], others[lane] = verdict, answer
         return verdicts, answers.replaced(others)
+
+    def _variant_ran(self, batch: Batch) -> bool:
+        """Return whether the valid sibling of invalid cases was answered; other cases have none."""
+        return batch.valid_variant is None or isinstance(self._siblings.get(batch.valid_variant), Answer)
+
+    def _run_alone(self, batch: Batch, taken: _Taken, begin: Begin) -> None:
+        """Replace the answers of a program that ran together with others."""
+        taken.clear()
+        requests = [Request(0, batch.program, inputs) for inputs in _rows(batch)]
+        for lane, number in enumerate(self._ask(requests, batch.ids)):
+            begin(lane, "run")
+            taken.add(self._reply(number))
 
     def _of_conversions(self, batch: Batch, taken: _Taken, begin: Begin) -> tuple[list[Verdict], Answers]:
         """Return the answers of a converter and their verdicts: other backends run each new program.

@@ -67,8 +67,12 @@ class Once:
 
 
 def results(runner: Mean) -> list[dict[str, Any]]:
-    worker = Worker(HostsHere(runner), "mean", GeneratedCases(), {})
-    return [json.loads(line) for line in worker.run(CASES, lambda _place, _phase: None)]
+    return results_of(runner, CASES)
+
+
+def results_of(runner: Any, cases: Sequence[str]) -> list[dict[str, Any]]:
+    worker = Worker(HostsHere(runner), runner.name, GeneratedCases(), {})
+    return [json.loads(line) for line in worker.run(cases, lambda _place, _phase: None)]
 
 
 def test_the_first_failures_of_a_program_are_run_on_fresh_ones_and_all_others_on_one_more() -> None:
@@ -100,18 +104,35 @@ ALONE = [f"onnx/ReduceMean-13/{type_}/2x2/axes=1/ramp" for type_ in ("float32", 
 @pytest.mark.parametrize(("wrong", "alone"), [(0, ""), (1, ""), (1, "float64")])
 def test_only_what_a_program_answers_alone_fails_a_case(wrong: int, alone: str) -> None:
     runner = Together(wrong, alone)
-    worker = Worker(HostsHere(runner), "together", GeneratedCases(), {})
-    found = [json.loads(line) for line in worker.run(ALONE, lambda _place, _phase: None)]
+    found = results_of(runner, ALONE)
     assert runner.sizes == [2]
     assert [(one["outcome"], one["detail"]) for one in found] == [("pass", None)] * 2
 
 
-def test_a_program_that_runs_more_than_once_and_an_invalid_one_run_alone() -> None:
+class LeakyTogether(Together):
+    """Answers wrong together, and alone with `errors`, run by run."""
+
+    def __init__(self, errors: Sequence[int]) -> None:
+        super().__init__(1)
+        self.errors, self.prepared = errors, list[Once]()
+
+    def prepare(self, program: Program, /) -> Any:
+        self.prepared.append(Once(self.errors))
+        return self.prepared[-1] if program.inputs[0].type == "int32" else super().prepare(program)  # type: ignore[union-attr]
+
+
+def test_a_program_that_fails_together_runs_all_its_cases_alone_so_that_a_leak_between_them_shows() -> None:
+    clean, leaky = (results_of(LeakyTogether(errors), [*CASES, *ALONE]) for errors in ([0], [0, 50]))
+    assert {one["outcome"] for one in clean} == {"pass"}
+    assert [one["case"] for one in leaky if "state leaks between runs" in (one["detail"] or "")] == CASES[1:]
+
+
+def test_a_program_that_runs_more_than_once_runs_with_others_and_an_invalid_one_alone() -> None:
     runner = Together(0)
     invalid = "onnx/ReduceMean-13/int32/3x2x2/axes=3/ramp/axis-too-large"
     worker = Worker(HostsHere(runner), "together", GeneratedCases(), {})
     assert len(list(worker.run([*CASES, invalid, *ALONE], lambda _place, _phase: None))) == len(CASES) + 3
-    assert runner.sizes == [len(ALONE) + 1]  # with the valid sibling of the invalid one
+    assert runner.sizes == [len(CASES) + 1 + len(ALONE)]  # with the valid sibling of the invalid one
 
 
 class Seeded:
