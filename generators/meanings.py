@@ -25,7 +25,7 @@ from .arithmetic.recording import Recording
 from .arithmetic.tape import Asks
 from .families import reference_of
 from .fills import FIRST
-from .nodes import admitted_by_own_version
+from .nodes import admitted_by_own_version, unknown_to_own_version
 from .operands import Argument, Arrays
 from .parameters import free_letters
 from .rows import without_settings
@@ -48,9 +48,13 @@ class CasesOfEveryKind(GeneratedCases):
         """Return the cases for backends of a kind; a conversion is judged by what the program computes."""
         return self if kind == "convert" else Meanings(self, kind)
 
-    def admitted(self, program: ModelProgram, inputs: Sequence[Array]) -> Expectation | str | None:
+    def admitted(self, program: ModelProgram, inputs: Sequence[Array]) -> Expectation | None:
         """Return what the text of its own version admits of a model of one node, as `admitted_by_own_version` does."""
         return admitted_by_own_version(program, inputs, self.library)
+
+    def unknown(self, program: ModelProgram) -> str:
+        """Return what of a model its own version does not have, as `unknown_to_own_version` does."""
+        return unknown_to_own_version(program, self.library)
 
 
 @dataclass(frozen=True)

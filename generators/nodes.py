@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from .families import reference_of
 from .operands import attribute_from
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, NodeProto
+    from onnx import GraphProto, ModelProto, NodeProto
 
 
 class NotCovered(OpconformError):  # noqa: N818 - named for what is not covered
@@ -53,18 +54,46 @@ def admitted(stored: StoredCase, library: Library) -> Admitted:
     return Admitted(recording.expectation(arrays, lanes=1))
 
 
-def admitted_by_own_version(
-    program: ModelProgram, inputs: Sequence[Array], library: Library
-) -> Expectation | str | None:
-    """Return what the text of a node's version in its model's opset admits, for a model of one node on tensors.
+def unknown_to_own_version(program: ModelProgram, library: Library) -> str:
+    """Return what of a model the version of its node does not have, in words, empty if there is nothing.
 
-    Constants may be nodes. A text says why the version's signature has no such node. None if the suite does not cover
-    the model, or if the version does not allow it for another reason.
+    That is the node itself, if it is deprecated there, an attribute, or a word that an attribute has in other versions
+    only. Nodes in bodies are not read, and operators without a spec neither.
     """
+    model = _parsed(program)
+    opset = _opset(model)
+    for node in model.graph.node:
+        with contextlib.suppress(UnknownOperator, ValueError):
+            spec = library.spec(f"{program.operator.standard}/{node.op_type}")
+            unknown = _unknown(node, spec, spec.versions[_version_in(spec, opset)])
+            if unknown and node.domain in ("", "ai.onnx"):
+                return unknown
+    return ""
+
+
+def _parsed(program: ModelProgram) -> ModelProto:
     from onnx import ModelProto  # noqa: PLC0415 - it takes long
 
     model = ModelProto()
     model.ParseFromString(program.model)
+    return model
+
+
+def _opset(model: ModelProto) -> int:
+    return max((opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")), default=0)
+
+
+def _version_in(spec: Spec, opset: int) -> int:
+    """Return the version of an operator in an opset. Raises ValueError if it is newer."""
+    return max(int(key) for key in spec.versions if int(key) <= opset)
+
+
+def admitted_by_own_version(program: ModelProgram, inputs: Sequence[Array], library: Library) -> Expectation | None:
+    """Return what the text of a node's version in its model's opset admits, for a model of one node on tensors.
+
+    Constants may be nodes. None if the suite does not cover the model, or if the version does not allow it.
+    """
+    model = _parsed(program)
     graph = model.graph
     constants = [node for node in graph.node if node.op_type == "Constant" and node.attribute[0].name == "value"]
     if len(graph.node) > 1:  # a converter writes what was an attribute as a constant
@@ -72,12 +101,11 @@ def admitted_by_own_version(
             graph.initializer.add().CopyFrom(node.attribute[0].t)
             graph.initializer[-1].name = node.output[0]
             graph.node.remove(node)
-    opset = max((opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")), default=0)
     if len(graph.node) != 1 or not program.is_plain:
         return None
     try:
         spec = library.spec(f"{program.operator.standard}/{graph.node[0].op_type}")
-        version = max(int(key) for key in spec.versions if int(key) <= opset)
+        version = _version_in(spec, _opset(model))
         stored = StoredCase(
             "",
             replace(program, operator=spec.versions[version].operator),
@@ -88,8 +116,6 @@ def admitted_by_own_version(
             ),
             tuple(StoredValue(output.name, output.type, [], Structure("tensor", ())) for output in program.answers),
         )
-        if unknown := _unknown(graph.node[0], spec.versions[version]):
-            return unknown
         if not _is_allowed(stored, library):
             return None
         answers = admitted(stored, library)
@@ -98,12 +124,18 @@ def admitted_by_own_version(
     return None if answers.invalid else answers.expectation
 
 
-def _unknown(node: NodeProto, version: VersionSpec) -> str:
-    """Return what of a node its version does not have: the node itself, if it is deprecated, or an attribute."""
+def _unknown(node: NodeProto, spec: Spec, version: VersionSpec) -> str:
+    """Return what of a node its version does not have, as `unknown_to_own_version` says."""
     if version.signature.deprecated:
         return f"{version.operator} is deprecated"
-    names = [attribute.name for attribute in node.attribute if version.signature.attribute(attribute.name) is None]
-    return f"{version.operator} has no attribute {names[0]}" if names else ""
+    for attribute in node.attribute:
+        name, value = attribute.name, attribute.s.decode(errors="replace")
+        if version.signature.attribute(name) is None:
+            return f"{version.operator} has no attribute {name}"
+        elsewhere = (value in other.parameters.get(name, {}).values() for other in spec.versions.values())
+        if value and any(elsewhere) and value not in version.parameters.get(name, {}).values():
+            return f"{version.operator} has no {name} {value}"
+    return ""
 
 
 def _is_allowed(stored: StoredCase, library: Library) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -41,16 +42,29 @@ class _Attempt:
         return self.verdict.outcome in _FAILING | {Outcome.ERROR, Outcome.CRASH, Outcome.TIMEOUT}
 
 
+@runtime_checkable
+class ReadsModels(Protocol):
+    """A source that also knows what the text says of a model that a converter made."""
+
+    def unknown(self, program: ModelProgram, /) -> str:
+        """Return what of a model the versions of its nodes do not have, in words; empty if there is nothing."""
+
+    def admitted(self, program: ModelProgram, inputs: Sequence[Array], /) -> Expectation | None:
+        """Return what the text of its own version admits of a model of one node.
+
+        None if that is unknown, or if nothing is admitted.
+        """
+
+
 @dataclass
 class Conversions:
     """Opens the evaluators when they are needed; one that cannot be opened is right on nothing.
 
-    `admitted` returns what the text of its own version admits of a conversion of one node, or in words what of it that
-    version does not have; None if that is unknown, or if nothing is admitted.
+    Without `models` only the expectations of the original programs are known.
     """
 
     open_hosts: Callable[[str], Hosts]
-    admitted: Callable[[ModelProgram, Sequence[Array]], Expectation | str | None] | None = None
+    models: ReadsModels | None = None
     _opened: dict[str, Hosts | None] = field(default_factory=dict)
 
     def verdict(self, case: Batch, answer: Answered, required: Requirements) -> Verdict:
@@ -64,10 +78,12 @@ class Conversions:
         converted = converted_program(case.program, answer)
         if converted is None:
             return Verdict(Outcome.WRONG_DTYPE, detail="a conversion is one tensor of uint8, the bytes of the model")
+        if self.models is not None and (unknown := self.models.unknown(converted)):  # backends may be lax
+            return Verdict(Outcome.ERROR, detail=f"the conversion is invalid: {unknown}", reason="invalid")
         right: dict[str, Verdict] = {}
         after: dict[str, _Attempt] = {}
         attempts: list[str] = []
-        own = functools.cache(lambda: self.admitted(converted, case.tensors()) if self.admitted is not None else None)
+        own = functools.cache(lambda: None if self.models is None else self.models.admitted(converted, case.tensors()))
         by_own_text = functools.partial(_own_verdict, case, converted, own)
         for name in EVALUATORS:
             original = self._attempt(name, case, case.program, required)
@@ -76,9 +92,6 @@ class Conversions:
                 continue
             right[name] = original.verdict
             attempt = self._attempt(name, case, converted, required)
-            if attempt.fails and isinstance(own(), str):  # another backend may be lax
-                detail = f"the conversion is invalid, {own()}; {name}: {attempt.words}"
-                return Verdict(Outcome.ERROR, detail=detail, reason="invalid")
             after[name] = _own_fault(attempt, by_own_text)
             for judge_ in right:  # one may answer an open question after the conversion as another did before it
                 verdict = _same_reading(judge_, right, after[judge_], by_own_text)
@@ -160,11 +173,11 @@ def same_reading(
 
 
 def _own_verdict(
-    case: Batch, converted: ModelProgram, admitted: Callable[[], Expectation | str | None], attempt: _Attempt
+    case: Batch, converted: ModelProgram, admitted: Callable[[], Expectation | None], attempt: _Attempt
 ) -> Verdict | None:
     """Return the verdict on an attempt by the text of the conversion's version; None if it says nothing of it."""
     own = admitted()
-    if own is None or isinstance(own, str):
+    if own is None:
         return None
     if attempt.answer is None:
         return attempt.verdict

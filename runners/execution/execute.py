@@ -22,10 +22,9 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
-from ...cases.batch import Batch, CaseSource, Expectation
+from ...cases.batch import Batch, CaseSource
 from ...cases.elements import Array
 from ...cases.errors import OpconformError
-from ...cases.program import ModelProgram
 from ...cases.results import Outcome, Result
 from ...cases.runner import BackendKind
 from ..judging.answers import (
@@ -39,7 +38,7 @@ from ..judging.answers import (
 from ..judging.judge import Verdict, asks_again, judge
 from ..pool import Limits, Loss, Phase, Stray, WorkerStartError
 from ..registry import BackendSpec, backend_spec
-from .converting import Conversions
+from .converting import Conversions, ReadsModels
 from .host import (
     WORDS_KEPT,
     Freshness,
@@ -99,17 +98,6 @@ class HasQuestions(Protocol):
         """Return a case with an expectation without options. Raises CaseIdError."""
 
 
-@runtime_checkable
-class ReadsModels(Protocol):
-    """A source that also knows what the text admits of a model that a converter made."""
-
-    def admitted(self, program: ModelProgram, inputs: Sequence[Array], /) -> Expectation | str | None:
-        """Return what the text of its own version admits of a model of one node.
-
-        A text says what of the node that version does not have. None if that is unknown, or if nothing is admitted.
-        """
-
-
 class Attach(Protocol):
     """Makes attachments of results, each strict JSON, in the worker; picklable."""
 
@@ -156,8 +144,8 @@ class Assignment:
             attach = {name: made for name, made in attach.items() if name == _OUTPUTS}
             source = source.meaning(kind) if isinstance(source, HasMeanings) else source
         required = MappingProxyType(dict(self.required))
-        admitted = source.admitted if isinstance(source, ReadsModels) else None
-        conversions = Conversions(self._evaluator, admitted) if kind == "convert" else None
+        models = source if isinstance(source, ReadsModels) else None
+        conversions = Conversions(self._evaluator, models) if kind == "convert" else None
         return Worker(hosts, self.backend.name, source, required, attach, conversions)
 
     def _evaluator(self, name: str) -> Hosts:
