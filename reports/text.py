@@ -98,7 +98,10 @@ def deaths_told(deaths: Sequence[Mapping[str, Any]], untold: int = 0) -> list[st
 _DEATHS, _DETAIL, _LONGEST_COMMAND = 5, 160, 2000
 _OF_FILES = re.compile(r"[/;]from=")
 """What the ids of cases from folders in ONNX's layout have; see cases/foreign.py."""
-TOOLS = ("onnx-infer", "onnx-infer-strict", "onnx-infer-data", "onnx-check", "onnx-check-full", "onnx-convert")
+TOOLS = (
+    *("onnx-infer", "onnx-infer-strict", "onnx-infer-data", "onnx-check", "onnx-check-full"),
+    *("onnx-convert", "onnx-convert-down", "onnxscript-convert"),
+)
 """The backends that do not run programs and have scripts of their own."""
 _SCRIPTED = {
     "onnxruntime": "| python",

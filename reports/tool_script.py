@@ -1,4 +1,4 @@
-"""Scripts that reproduce a case on a tool of the onnx package that runs nothing, with only that package."""
+"""Scripts that reproduce a case on a tool around ONNX models that runs nothing, with only the tool's package."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from types import MappingProxyType
 from ..cases.batch import Batch
 from ..cases.elements import element_type, element_types
 from ..cases.errors import OpconformError
+from ..cases.program import Program
 from ..cases.runner import BackendKind
 from ..generators.meanings import CasesOfEveryKind
 from .script import literal, short_reproduction
@@ -112,26 +113,38 @@ def _conversion(case: Batch, backend: str) -> Iterator[str]:
     if text is None:
         raise OpconformError(f"{case.id}: there is no short script, and so none for {backend}")
     loaded = "zlib.decompress(base64.b64decode(MODEL))"
-    new = "version_converter.convert_version(onnx.load_from_string(CONTENT), max(26, OPSET)).SerializeToString()"
-    lines = [
-        "from onnx import version_converter",
-        "",
-        f"CONTENT = {loaded}",
-        "OPSET = next(one.version for one in onnx.load_from_string(CONTENT).opset_import if not one.domain)",
-        f"CONVERTED = {new}",
-    ]
+    needs, imports, lines = _converting(case.program, backend)
     quiet = "ort.set_default_logger_severity(4)"
     head, _, tail = text.partition(quiet)
     head = head.replace("import numpy as np\n", "import numpy as np\nimport onnx\n")
-    yield head.replace("Needs onnxruntime", "Needs onnx, onnxruntime").rstrip()
+    yield head.replace("Needs onnxruntime", f"Needs {needs}, onnxruntime").rstrip()
+    yield from imports
+    yield ""
+    yield f"ORIGINAL = onnx.load_from_string({loaded})"
     yield from lines
     yield quiet + tail.replace(loaded, "CONVERTED")
+
+
+def _converting(program: Program, backend: str) -> tuple[str, list[str], list[str]]:
+    """Return the packages that a conversion of the model ORIGINAL needs, its imports, and the lines that make it."""
+    if backend == "onnxscript-convert":
+        lines = [
+            "made = onnx_ir.from_proto(ORIGINAL)",
+            "version_converter.convert_version(made, 25)",
+            "CONVERTED = onnx_ir.to_proto(made).SerializeToString()",
+        ]
+        return "onnx, onnxscript", ["import onnx_ir", "from onnxscript import version_converter"], lines
+    target, lines = "OPSET", ["OPSET = max(26, *(one.version for one in ORIGINAL.opset_import if not one.domain))"]
+    if backend == "onnx-convert-down":
+        target, lines = str(int(program.operator.version) - 1), []
+    made = f"CONVERTED = version_converter.convert_version(ORIGINAL, {target}).SerializeToString()"
+    return "onnx", ["from onnx import version_converter"], [*lines, made]
 
 
 _MADE: Mapping[str, tuple[BackendKind, Callable[[Batch, str], Iterator[str]]]] = MappingProxyType({
     **dict.fromkeys(_SETTINGS, ("infer", _inference)),
     **dict.fromkeys(("onnx-check", "onnx-check-full"), ("check", _check)),
-    "onnx-convert": ("convert", _conversion),
+    **dict.fromkeys(("onnx-convert", "onnx-convert-down", "onnxscript-convert"), ("convert", _conversion)),
 })  # fmt: skip
 
 

@@ -236,8 +236,13 @@ def test_a_conversion_with_a_word_that_its_version_does_not_have_is_wrong_even_i
     )
 
 
-def test_a_script_shows_a_conversion(tmp_path: Path) -> None:
-    shown = CliRunner().invoke(main, ["show", "--script", LARGE, "--on", "onnx-convert"])
+@pytest.mark.parametrize(
+    ("converter", "case"),
+    [("onnx-convert", LARGE), ("onnx-convert-down", FLAT), ("onnxscript-convert", LARGE)],
+)
+def test_a_script_shows_a_conversion(tmp_path: Path, converter: str, case: str) -> None:
+    pytest.importorskip("onnxscript" if converter == "onnxscript-convert" else "onnx")
+    shown = CliRunner().invoke(main, ["show", "--script", case, "--on", converter])
     file = tmp_path / "case.py"
     file.write_text(shown.output)
     done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, check=False)
