@@ -25,7 +25,7 @@ from ..cases.runner import BackendKind
 from ..generators.meanings import CasesOfEveryKind
 from ..reports.arithmetic import ATTACHMENT, attached_accuracy
 from ..reports.certificates import certificate_json
-from ..reports.folder import INTERRUPTED, ResultsFolder, companions
+from ..reports.folder import INTERRUPTED, ResultsFolder, companions, deflated
 from ..reports.junit import check_target, write_junit
 from ..reports.progress import tracked
 from ..reports.runs import (
@@ -258,7 +258,8 @@ class Rejudged:
         if case is None or answer is None or new is old or self._kind(old.backend) != "run":
             return found
         graded = found.accuracy()
-        told = {"certificate": certificate_json(self.source, case), **({} if graded is None else {ATTACHMENT: graded})}
+        told = {"certificate": deflated(certificate_json(self.source, case))}
+        told |= {} if graded is None else {ATTACHMENT: graded}
         return replace(found, judged=Judged(new, {**_as_kept(kept), **told}))
 
     def compare(self, one: Rejudgement, reported: Result, changes: OutcomeChanges) -> None:

@@ -22,6 +22,7 @@ from ..generators.source import GeneratedCases
 from ..runners.judging.answers import Answers
 from ..runners.judging.judge import Verdict
 from ..runners.judging.kept import KeepOutputs, tensor_to_json
+from .folder import deflated
 from .show import clauses_of
 
 FORMAT = 2
@@ -50,15 +51,14 @@ class AttachCertificate:
         batch: Batch,
         answers: Answers,  # noqa: ARG002 - the protocol of Attach
         verdicts: Sequence[Verdict],
-    ) -> list[dict[str, Any] | None]:
-        """Return the certificate of each case as JSON, or None."""
+    ) -> list[Mapping[str, Any] | None]:
+        """Return the certificate of each case as JSON, a long one compressed, or None."""
         kept = [lane for lane, verdict in enumerate(verdicts) if self.kept.keeps(verdict)]
-        by_lane: list[dict[str, Any] | None] = [None] * len(batch)
+        by_lane: list[Mapping[str, Any] | None] = [None] * len(batch)
         if kept:
-            for lane, fields in zip(
-                kept, _certificates_json(self.source, [batch.case(lane) for lane in kept]), strict=True
-            ):
-                by_lane[lane] = fields
+            cases = [batch.case(lane) for lane in kept]
+            for lane, fields in zip(kept, _certificates_json(self.source, cases), strict=True):
+                by_lane[lane] = deflated(fields)
         return by_lane
 
 
@@ -212,6 +212,8 @@ def numbers_json(array: Array) -> Any:
     if array.size > LISTED:
         return tensor_to_json(array)
     listed = array.reshape(-1).tolist()
+    if array.dtype.kind == "f":
+        return [number.hex() for number in listed]
     return [_element(number) for number in listed]
 
 

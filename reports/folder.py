@@ -173,22 +173,20 @@ def companions(judged: Judged, line: bytes, certified: set[str]) -> list[tuple[s
     case = judged.result.case
     if "certificate" in attached and case not in certified:
         certified.add(case)
-        beginning, fields = case_head_of(line), attached["certificate"]
-        certificate_line = _joined(beginning, fields)
-        is_long = (
-            len(certificate_line) > _LONG and "deflated" not in fields
-        )  # as a rejudged run has taken it from a folder
-        lines.append((CERTIFICATES, _deflated(beginning, certificate_line) if is_long else certificate_line))
+        lines.append((CERTIFICATES, _joined(case_head_of(line), attached["certificate"])))
     return lines
 
 
 _LONG = 2 << 10
 """From this number of bytes on the line of a certificate is compressed: they are most of a folder with failures."""
+_LEVEL = 6
+"""Of zlib. Level 9 takes three times as long, and saves 2 % of the bytes."""
 
 
-def _deflated(beginning: bytes, line: bytes) -> bytes:
-    """Return a line that begins with its case, and has the whole, compressed, in base64."""
-    return _joined(beginning, {"deflated": base64.b64encode(zlib.compress(line, 9)).decode()})
+def deflated(certificate: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a certificate, which begins with its case, with its whole line compressed in base64 if that is long."""
+    line = b"{" + _rest(certificate)
+    return {"deflated": base64.b64encode(zlib.compress(line, _LEVEL)).decode()} if len(line) > _LONG else certificate
 
 
 def inflated(line: bytes, longest: int) -> bytes | None:
