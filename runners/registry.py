@@ -93,6 +93,8 @@ _LIBDNNL = "libdnnl"  # not a module: a shared library
 
 _BACKENDS = f"{__package__}.backends"
 
+_OPENVINO = (f"{_BACKENDS}.openvino", f"{_BACKENDS}.openvino_package")
+
 # Modules there that a worker imports when it opens them.
 _BUILT_INS: Mapping[str, _BuiltIn] = {
     "onnxruntime": _BuiltIn(
@@ -145,11 +147,26 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
         kind="infer",
     ),
     "onednn": _BuiltIn(
-        "onednn:OneDnnGraph", "oneDNN Graph on the CPU, one thread", _LIBDNNL, "onednn-cpu-gomp", standards=("onednn",)
+        "onednn:OneDnnGraph",
+        "oneDNN Graph on the CPU, one thread",
+        _LIBDNNL,
+        "onednn-cpu-gomp",
+        preload=(f"{_BACKENDS}.onednn",),
+        standards=("onednn",),
     ),
-    "openvino": _BuiltIn("openvino:OpenVino", "OpenVINO's CPU plugin in float32", "openvino", standards=("openvino",)),
+    "openvino": _BuiltIn(
+        "openvino:OpenVino",
+        "OpenVINO's CPU plugin in float32",
+        "openvino",
+        preload=_OPENVINO,
+        standards=("openvino",),
+    ),
     "openvino-evaluate": _BuiltIn(
-        "openvino:OpenVinoEvaluate", "OpenVINO's own kernels, without a plugin", "openvino", standards=("openvino",)
+        "openvino:OpenVinoEvaluate",
+        "OpenVINO's own kernels, without a plugin",
+        "openvino",
+        preload=_OPENVINO,
+        standards=("openvino",),
     ),
     "openvino-infer": _BuiltIn(
         "openvino_inference:OpenVinoInfer",
@@ -164,7 +181,9 @@ _BUILT_INS: Mapping[str, _BuiltIn] = {
         "openvino",
         kind="infer",
     ),
-    "openvino-onnx": _BuiltIn("openvino:OpenVinoOnnx", "OpenVINO's ONNX front end and CPU plugin", "openvino"),
+    "openvino-onnx": _BuiltIn(
+        "openvino:OpenVinoOnnx", "OpenVINO's ONNX front end and CPU plugin", "openvino", preload=_OPENVINO
+    ),
     "tract": _BuiltIn("tract:Tract", "tract on the CPU", "tract"),
     "nxrt": _BuiltIn("nxrt:Nxrt", "nxrt's CPU provider", "nxrt"),
     "opencv": _BuiltIn("opencv:OpenCv", "OpenCV's DNN module, one thread", "cv2", "opencv-python-headless"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import itertools
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -18,7 +17,7 @@ from ...cases.errors import ProgramError
 from ...cases.onnx_model import onnx_bytes
 from ...cases.program import UNRANKED, Attribute, Input, OperatorVersion, Output, Program, is_tensor
 from ...cases.runner import Executable, NotInstalled, Unsupported, Words
-from .base import Refusing, Runs, imported
+from .base import Refusing, Runs
 from .openvino_bodies import BodyMaker, has_bodies
 
 WORDS = (
@@ -67,7 +66,6 @@ _SETTINGS = {
 
 _OLDEST_YEAR = 2024
 _INSTALL = "pip install openvino"
-_TELEMETRY = "openvino_telemetry"
 ELEMENT_TYPES: Mapping[str, str] = MappingProxyType({
     "bool": "boolean",
     "string": "string",
@@ -421,25 +419,13 @@ def _part(name: str) -> Any:
 
 
 def _library() -> Any:
-    library = _import_silently()
+    from .openvino_package import PACKAGE as library  # noqa: N811, PLC0415 - raises NotInstalled
+
     version = str(library.get_version()) if hasattr(library, "get_version") else "before 2023"
     year = re.match(r"\d+", version)
     if not hasattr(library, "Core") or (year and int(year[0]) < _OLDEST_YEAR):
         raise NotInstalled(f"openvino {_short(version)} is too old, {_OLDEST_YEAR}.0 is the oldest: {_INSTALL}")
     return library
-
-
-def _import_silently() -> Any:
-    """Import the library without its telemetry, which sends data on import, and forks to do so."""
-    modules: dict[str, Any] = sys.modules
-    absent = _TELEMETRY not in modules
-    if absent:
-        modules[_TELEMETRY] = None
-    try:
-        return imported("openvino", "openvino")
-    finally:
-        if absent:
-            del modules[_TELEMETRY]
 
 
 def _short(version: object) -> str:
