@@ -251,7 +251,7 @@ class _PytestSuite:
         from .runners.pool import Limits  # noqa: PLC0415
 
         assignment = Assignment(self.backend, self.source, self._required)
-        limits = Limits(run_seconds=self._option("timeout"), prepare_seconds=6 * self._option("timeout"))
+        limits = Limits.of_runs(self._option("timeout"))
         jobs = 1 if self._on_demand else self._option("jobs")
         return run_cases(assignment, self._batches(), jobs=jobs, limits=limits)
 

@@ -171,7 +171,9 @@ def audit_model(**options: Any) -> int:
 @click.option("--strict", is_flag=True, help="Exit 1 also if nothing is known of some node.")
 @SEED
 @JOBS
-@seconds_option("--timeout", 10.0, "Time limit of a case in seconds; preparing its program may take six times as long.")
+@seconds_option(
+    "--timeout", 10.0, "Time limit of a case in seconds; preparing its program may take three times as long."
+)
 @MEMORY
 @PYTHON
 @click.option("--quiet", "-q", is_flag=True, help="Show no progress.")

@@ -17,7 +17,6 @@ from ..runners.execution.execute import Isolation
 from ..runners.judging.kept import Keep
 from ..runners.pool import Limits
 
-_PREPARE_FACTOR = 6
 _FILES = frozenset({"specs", "waivers", "errata", "profile", "arithmetic", "corpus", "python"})
 """Options whose files may have moved when a run resumes; digests, and versions of backends, must be the same."""
 _FREE = frozenset({"jobs", "junit", "quiet", "sections", "executor", "resources"})
@@ -65,8 +64,7 @@ class RunOptions:
     @property
     def limits(self) -> Limits:
         """Return the limits of a case."""
-        memory = None if self.memory is None else self.memory << 20
-        return Limits(run_seconds=self.timeout, prepare_seconds=_PREPARE_FACTOR * self.timeout, memory_bytes=memory)
+        return Limits.of_runs(self.timeout, None if self.memory is None else self.memory << 20)
 
     @property
     def partial(self) -> bool:

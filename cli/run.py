@@ -55,7 +55,9 @@ def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -
 @planned
 @SPECS
 @JOBS
-@seconds_option("--timeout", 10.0, "Time limit of a case in seconds; preparing its program may take six times as long.")
+@seconds_option(
+    "--timeout", 10.0, "Time limit of a case in seconds; preparing its program may take three times as long."
+)
 @MEMORY
 @PYTHON
 @click.option(
@@ -191,7 +193,9 @@ def given_options() -> frozenset[str]:
 @planned
 @SPECS
 @JOBS
-@seconds_option("--timeout", 10.0, "Time limit of a case in seconds; preparing its program may take six times as long.")
+@seconds_option(
+    "--timeout", 10.0, "Time limit of a case in seconds; preparing its program may take three times as long."
+)
 @MEMORY
 @click.option("--backend", metavar="NAME", help="The backend, if the results folder has several.")
 @click.option(
@@ -346,7 +350,7 @@ def show(
 @SPECS
 @JOBS
 @seconds_option(
-    "--timeout", 10.0, "Time limit of a candidate in seconds; preparing its program may take six times as long."
+    "--timeout", 10.0, "Time limit of a candidate in seconds; preparing its program may take three times as long."
 )
 @MEMORY
 @PYTHON
@@ -379,7 +383,7 @@ def minimise(**options: Any) -> int:
 @click.option("--bad", metavar="VERSION", help="A release on which it fails.  [default: oldest or newest]")
 @SPECS
 @seconds_option(
-    "--timeout", 10.0, "Time limit of the case in seconds; preparing its program may take six times as long."
+    "--timeout", 10.0, "Time limit of the case in seconds; preparing its program may take three times as long."
 )
 @MEMORY
 @REQUIRE

@@ -59,12 +59,17 @@ class Limits:
     """
 
     run_seconds: float = 10.0
-    prepare_seconds: float = 60.0
+    prepare_seconds: float = 30.0
     start_seconds: float = 120.0
     record_seconds: float | None = None
     stopped_seconds: float | None = None
     memory_bytes: int | None = None
     output_bytes: int = 64 << 20
+
+    @classmethod
+    def of_runs(cls, seconds: float, memory_bytes: int | None = None) -> Limits:
+        """Return the limits of cases that may run for so long; preparing a program may take three times as long."""
+        return cls(run_seconds=seconds, prepare_seconds=3 * seconds, memory_bytes=memory_bytes)
 
 
 class Seen(NamedTuple):
