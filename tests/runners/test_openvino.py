@@ -33,6 +33,7 @@ from opconform.cases.results import Outcome, Result
 from opconform.cases.runner import Classifies, Describes, NotInstalled, Unsupported
 from opconform.generators.source import GeneratedCases
 from opconform.reports.arithmetic import ArithmeticTables
+from opconform.runners.backends import openvino_package
 from opconform.runners.backends.openvino import ELEMENT_TYPES, WORDS, OpenVino, OpenVinoEvaluate, OpenVinoOnnx
 from opconform.runners.backends.openvino_inference import OpenVinoInfer, OpenVinoOnnxInfer
 from opconform.runners.backends.openvino_operations import OpenVinoOperations
@@ -579,8 +580,12 @@ def test_importing_starts_no_telemetry_and_leaves_the_home_alone(tmp_path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+PACKAGE = openvino_package.__name__
+
+
 def test_a_missing_library_says_what_to_install(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "openvino", None)
+    monkeypatch.delitem(sys.modules, PACKAGE, raising=False)
     with pytest.raises(NotInstalled, match=r"^openvino is not installed: pip install openvino$"):
         OpenVino()
 
@@ -591,6 +596,7 @@ def test_a_library_that_is_too_old_says_so(monkeypatch, version: str | None) -> 
     if version:
         old.Core, old.get_version = ov.Core, lambda: version
     monkeypatch.setitem(sys.modules, "openvino", old)
+    monkeypatch.delitem(sys.modules, PACKAGE, raising=False)
     with pytest.raises(NotInstalled, match=r"^openvino .*2023.* is too old, 2024.0 is the oldest: pip install"):
         OpenVinoOnnx()
 
