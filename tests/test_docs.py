@@ -125,10 +125,12 @@ def in_process(command: str) -> tuple[int, str]:
     return ran.returncode, ran.stdout + ran.stderr
 
 
+@pytest.mark.slow
 def test_the_commands_and_snippets_of_the_page_on_judging_print_what_it_shows(folder) -> None:
     assert follow(JUDGING, folder, in_process) == 7
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_on_accuracy_print_what_it_shows(folder) -> None:
     assert follow((ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8"), folder, in_process) == 2
 
@@ -165,6 +167,7 @@ def test_a_case_passes_the_modules_of_the_quick_start_in_their_order(folder) -> 
     assert list(entered) == way
 
 
+@pytest.mark.slow
 def test_a_required_option_fails_the_run(folder) -> None:
     for step in steps(JUDGING):
         if not isinstance(step, Shown):

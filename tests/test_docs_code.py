@@ -80,6 +80,7 @@ def ran(code: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_readme_s_class_is_a_backend_with_its_imports(folder: Path) -> None:
     (block,) = python_blocks("README.md")
     assert block.startswith("# my_module.py\n")
@@ -92,6 +93,7 @@ def test_the_readme_s_class_is_a_backend_with_its_imports(folder: Path) -> None:
     assert " error" not in output
 
 
+@pytest.mark.slow
 def test_the_scripts_that_read_a_results_folder_run_as_printed(folder: Path) -> None:
     done = CliRunner().invoke(
         main, ["run", "onnx-reference", "--quiet", "--keep-outputs", "all", "--out", "DIR", "--select", SELECT]

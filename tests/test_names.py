@@ -48,6 +48,7 @@ def vague(text: str) -> list[tuple[str, int]]:
     return [(name, line) for name, line in named(ast.parse(text)) if name.strip("_").lower() in WORDS]
 
 
+@pytest.mark.slow
 def test_names_say_what_they_hold() -> None:
     files = [file for folder in FOLDERS for file in sorted((ROOT / folder).rglob("*.py"))]
     paths = {file.relative_to(ROOT).as_posix(): file for file in files}

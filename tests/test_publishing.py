@@ -191,6 +191,7 @@ def repository(tmp_path: Path) -> Repository:
     return Repository(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_branch_of_results_has_one_commit_and_keeps_what_is_not_replaced(
     repository: Repository, tmp_path: Path
 ) -> None:
@@ -211,6 +212,7 @@ def test_a_branch_of_results_has_one_commit_and_keeps_what_is_not_replaced(
     assert found == {"results/latest/index.html", "results/latest/css/second.css"}
 
 
+@pytest.mark.slow
 def test_the_pages_lead_to_the_newest_version_and_list_all(repository: Repository, tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.html").write_text("documentation")

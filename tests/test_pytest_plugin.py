@@ -88,6 +88,7 @@ def test_failures_say_what_is_wrong_and_how_to_reproduce_it(suite: Run) -> None:
     assert "pytest_plugin.py" not in str(done.stdout)
 
 
+@pytest.mark.slow
 def test_unsupported_is_a_skip_and_an_answer_to_an_invalid_input_no_failure(suite: Run) -> None:
     done = suite("@RefusesTypes", "-rs", select=("onnx/Mean-6/float16/*", "onnx/Mean-6/float32/*/sevenths"))
     outcomes = done.parseoutcomes()
@@ -103,6 +104,7 @@ def test_unsupported_is_a_skip_and_an_answer_to_an_invalid_input_no_failure(suit
     demanded.stdout.fnmatch_lines(["accepted-invalid  *", "  answered an invalid input*"])
 
 
+@pytest.mark.slow
 def test_a_crash_and_a_hang_fail_their_items_only(suite: Run) -> None:
     select = (FRACTION, *CASES[:2])
     crashed = suite("@Crashes", select=select)
@@ -113,6 +115,7 @@ def test_a_crash_and_a_hang_fail_their_items_only(suite: Run) -> None:
     hung.stdout.fnmatch_lines(["timeout  *", "*no answer after*"])
 
 
+@pytest.mark.slow
 def test_a_failure_of_our_side_is_a_failure(suite: Run) -> None:
     done = suite("@LosesItsLibrary", select=(FRACTION,))
     done.assert_outcomes(failed=1)
@@ -128,6 +131,7 @@ def test_items_are_selected_by_expression(suite: Run) -> None:
     assert names(done, "PASSED") == {UNSORTED.replace("uint32", "int32")}
 
 
+@pytest.mark.slow
 def test_what_failed_is_run_again_alone(suite: Run) -> None:
     suite("@WrongOnUint32").assert_outcomes(passed=2, failed=2)
     again = suite("@WrongOnUint32", "--lf")
@@ -144,12 +148,14 @@ def test_junit_names_the_cases(suite: Run, pytester: pytest.Pytester) -> None:
     assert UNSORTED in failed
 
 
+@pytest.mark.slow
 def test_collecting_alone_starts_no_worker(suite: Run) -> None:
     done = suite("@FailsToStart", "--collect-only", "-q")
     assert f"opconform::{UNSORTED}" in done.outlines
     assert done.ret == pytest.ExitCode.OK
 
 
+@pytest.mark.slow
 def test_strength_and_seed_are_options(suite: Run) -> None:
     mean = ("onnx/Mean-6/float16/3*3x2x2/*",)
     more = suite("@Right", "--collect-only", "-q", "--opconform-strength=full", select=mean)
@@ -231,6 +237,7 @@ def test_a_conftest_s_class_function_or_fixture_is_a_backend(
     done.assert_outcomes(passed=4 - failed, failed=failed)
 
 
+@pytest.mark.slow
 def test_the_conftest_of_a_folder_below_is_found(suite: Run, pytester: pytest.Pytester) -> None:
     pytester.makeconftest("")
     below = pytester.mkdir("below")
@@ -287,6 +294,7 @@ def test_a_wrong_option_is_a_usage_error(pytester: pytest.Pytester, option: str,
     assert "INTERNALERROR" not in str(done.stdout) + str(done.stderr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["@FailsToStart", slow("@Nonesuch"), slow("python:nonesuch:Backend")])
 def test_a_backend_that_cannot_be_opened_is_one_failure_with_the_reason(suite: Run, backend: str) -> None:
     done = suite(backend)

@@ -27,6 +27,7 @@ def test_a_short_id_stands_for_one_case_of_the_default_suite() -> None:
     assert long_id("onnx/Relu-*") == "onnx/Relu-*"
 
 
+@pytest.mark.slow
 def test_no_two_cases_of_the_default_suite_have_the_same_short_id() -> None:
     ids = [short_id(one.id) for lock in read_locks(LOCKS).values() for one in lock.cases]
     assert len(ids) > 50_000

@@ -20,10 +20,12 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_print_what_it_shows(folder) -> None:
     assert follow(PAGE, folder, in_process) == PAGE.count("\n$ ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NEEDS)
 def test_the_examples_of_other_libraries_pass(folder, name: str) -> None:
     for library in NEEDS[name]:

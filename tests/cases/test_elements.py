@@ -40,6 +40,7 @@ def same(a: Array, b: Array) -> bool:
     return type_of(a) == type_of(b) and a.shape == b.shape and content(a) == content(b)
 
 
+@pytest.mark.slow
 @given(arrays())
 def test_content_gives_the_array_back(x: Array) -> None:
     assert same(from_content(type_of(x), x.shape, content(x)), x)

@@ -144,6 +144,7 @@ def test_without_the_dispute_the_same_difference_fails(tmp_path: Path, library) 
     assert f"{tmp_path}/onednn/ReduceMean.yaml:8:22: input 2: here axes: optional int32, oneDNN" in done.output
 
 
+@pytest.mark.slow
 @needs_openvino
 def test_a_spec_that_openvino_contradicts_exits_1_and_names_the_line(tmp_path: Path, library) -> None:
     library("openvino", "ReduceMeanOfOpenVino")
@@ -155,6 +156,7 @@ def test_a_spec_that_openvino_contradicts_exits_1_and_names_the_line(tmp_path: P
     assert [d["line"] for d in read["differences"]] == [8]
 
 
+@pytest.mark.slow
 def test_an_operator_that_the_library_dies_of_exits_3_and_says_so(tmp_path: Path, library) -> None:
     library("openvino", "Faulty")
     root = specs_with(tmp_path, "openvino", "edges:\n", "edges:\n")
@@ -164,6 +166,7 @@ def test_an_operator_that_the_library_dies_of_exits_3_and_says_so(tmp_path: Path
     assert "coverage" in done.output  # the others were asked
 
 
+@pytest.mark.slow
 def test_a_library_that_dies_before_it_says_anything_exits_3(library) -> None:
     library("openvino", "DiesAtOnce")
     done = call("dev", "audit", "openvino")

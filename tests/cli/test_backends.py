@@ -57,6 +57,7 @@ class Wrong:
 """
 
 
+@pytest.mark.slow
 def test_check_runs_a_case_on_each_and_says_which_fail(tmp_path, monkeypatch) -> None:
     (tmp_path / "wrong_backend.py").write_text(WRONG)
     monkeypatch.chdir(tmp_path)
@@ -85,6 +86,7 @@ def test_a_backend_for_a_device_says_what_is_missing(monkeypatch: pytest.MonkeyP
     assert {one.name: one.lacks for one in known_backends()}["onnxruntime-cuda"] == "no NVIDIA driver"
 
 
+@pytest.mark.slow
 def test_what_is_not_installed_and_what_needs_an_argument_is_no_failure(monkeypatch) -> None:
     only(monkeypatch, ["onnx-reference", "mutant"])
     assert listed("--check")[0] == 0

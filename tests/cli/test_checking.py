@@ -28,6 +28,7 @@ def wrong(output: str) -> list[str]:
     return [line for line in output.splitlines() if line.startswith("wrong ")]
 
 
+@pytest.mark.slow
 def test_a_right_program_has_no_mistakes() -> None:
     client = TESTS.parent / "examples" / "process" / "client.py"
     code, output = checked(f"cmd:{shlex.join([sys.executable, str(client)])}")
@@ -40,6 +41,7 @@ def test_a_right_program_has_no_mistakes() -> None:
     assert lines[-3] == "skipped  text: unsupported: it does not claim onnx/Identity-13"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "where", "step", "problem", "hint"),
     [

@@ -80,6 +80,7 @@ def test_claims_are_checked_both_ways(hello: dict[str, Any], fails: bool, unclai
     assert json.loads((tmp_path / "told.json").read_text())["unclaimed"] == told
 
 
+@pytest.mark.slow
 def test_what_is_written_from_a_run_holds_in_that_run_and_can_be_claimed(tmp_path: Path) -> None:
     ran(tmp_path, {})
     done = CliRunner().invoke(main, ["claims", str(tmp_path / "out")])
@@ -96,6 +97,7 @@ def test_what_is_written_from_a_run_holds_in_that_run_and_can_be_claimed(tmp_pat
     assert read_run(tmp_path / "again" / "out")["unclaimed"] == {}
 
 
+@pytest.mark.slow
 def test_a_backend_is_run_where_no_folder_is_named(tmp_path: Path) -> None:
     words = ["claims", "onnx-reference", "--select", "onnx/Abs-13/int8/scalar/-/ramp", "--jobs", "1", "--quiet"]
     done = CliRunner().invoke(main, words)

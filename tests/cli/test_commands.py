@@ -95,6 +95,7 @@ def test_help_and_version_load_no_library() -> None:
         assert not {"onnx", "numpy", "pydantic", "rich", "yaml", "ml_dtypes", "onnxruntime", "gmpy2"} & set(loaded)
 
 
+@pytest.mark.slow
 def test_the_package_runs_as_a_module() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "opconform", "list", "backends"], capture_output=True, text=True, check=False
@@ -364,6 +365,7 @@ def test_backends_are_listed_with_what_they_need() -> None:
 # Audit and scaffold
 
 
+@pytest.mark.slow
 def test_the_audit_finds_no_difference_and_tells_coverage(tmp_path: Path) -> None:
     specs = ("--specs", specs_of_means(tmp_path))
     done = call("dev", "audit", "onnx", *specs)
@@ -383,6 +385,7 @@ CONTRADICTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("right", [slow(one) if "noop" in one else one for one in CONTRADICTIONS])
 def test_a_spec_that_contradicts_the_schema_exits_1_and_names_the_line(right: str, tmp_path: Path) -> None:
     root = specs_with(tmp_path, right, CONTRADICTIONS[right])
@@ -478,6 +481,7 @@ def test_an_interrupt_before_anything_was_judged_exits_130(monkeypatch: pytest.M
 # What a run would take
 
 
+@pytest.mark.slow
 def test_a_dry_run_tells_the_cases_and_programs_of_the_backend_s_standards(tmp_path: Path) -> None:
     select = ["--select", "onnx/ReduceMean-18/int64/*", "--select", "onednn/*"]
     ids = call("list", "cases", *select).stdout.split()

@@ -41,6 +41,7 @@ def row(page: str, name: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")][1:]
 
 
+@pytest.mark.slow
 def test_models_of_one_node_count_with_their_types_and_attributes(page: str) -> None:
     assert row(page, "operator versions")[0].startswith("1 of ")
     assert row(page, "cases")[0] == "2"
@@ -48,6 +49,7 @@ def test_models_of_one_node_count_with_their_types_and_attributes(page: str) -> 
     assert row(page, "attributes")[0].startswith("1 of "), "axis=-1 is the default"
 
 
+@pytest.mark.slow
 def test_mutants_are_put_to_both_and_judged_by_the_tolerances_of_each(page: str) -> None:
     every, theirs, ours, levels, exposed, of_ours = map(int, row(page, "Hardmax-13"))
     assert every >= ours > theirs > 0

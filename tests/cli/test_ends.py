@@ -31,6 +31,7 @@ def test_a_full_standard_output_is_told_and_is_no_verdict(words: tuple[str, ...]
     assert done.stderr == b"opconform: standard output cannot be written: No space left on device\n"
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_failure() -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -39,12 +40,14 @@ def test_a_reader_that_has_seen_enough_is_no_failure() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.slow
 def test_what_an_encoding_lacks_is_escaped() -> None:
     done = call("show", "onnx/ReduceMean-18/float32/3x2x2/axes=1/uniform", PYTHONIOENCODING="latin-1", PYTHONUTF8="0")
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"\\u03a3|x|" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_home_is_not_needed(tmp_path: Path) -> None:
     command = [*OPCONFORM, "list", "backends"]
     done = subprocess.run(command, capture_output=True, env={"PATH": os.defpath}, timeout=120, check=False)

@@ -68,6 +68,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return ran(tmp_path_factory.mktemp("generated") / "out", RIGHT, *SELECT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["npz.zip", slow("onnx"), slow("onnx.zip"), slow("npz")])
 def test_every_result_from_a_corpus_is_the_generated_one(
     form: str, corpus: Path, generated: Path, tmp_path: Path
@@ -90,6 +91,7 @@ sys.meta_path.insert(0, Refuse())
 """
 
 
+@pytest.mark.slow
 def test_the_generators_are_imported_neither_here_nor_in_a_worker(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "watching.py").write_text(
         "import sys\nfrom fakes.backends import Right\n"
@@ -105,6 +107,7 @@ def test_the_generators_are_imported_neither_here_nor_in_a_worker(corpus: Path, 
     assert about(tmp_path / "out")["backends"]["python:watching:Watching"]["version"] == "seen: "
 
 
+@pytest.mark.slow
 def test_a_selection_applies_and_what_is_not_there_is_said(corpus: Path, tmp_path: Path) -> None:
     folder = ran(tmp_path / "out", RIGHT, "--corpus", corpus / "onnx", "--select", "onnx/Mean-13/float16/*")
     found = results(folder)
@@ -123,6 +126,7 @@ def test_what_decides_about_generating_is_refused(option: tuple[str, object], co
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_shards_of_a_corpus_have_every_case_once_and_are_put_together(
     corpus: Path, generated: Path, tmp_path: Path
 ) -> None:
@@ -174,6 +178,7 @@ ONES = np.array([[1, 2], [3, 4]], np.float32)
 RELU = helper.make_node("Relu", ["x"], ["y"])
 
 
+@pytest.mark.slow
 def test_directories_without_descriptors_are_judged_by_onnx_own_tolerances(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     write(tmp_path / "d" / "node" / "right", model_of(RELU), [ONES], [ONES * np.float32(1.0005)])

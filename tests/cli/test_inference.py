@@ -141,6 +141,7 @@ RESIZE = "onnx/Resize-10/float32/1x1x7/mode=linear;scales=1,1,0.6;scales-from=co
 LARGE = "onnx/Hardmax-1/float32/2x1x3x1x2x2/axis=0/magnitudes"
 
 
+@pytest.mark.slow
 def test_a_conversion_is_judged_by_the_original_on_a_backend_that_is_right_on_it(run) -> None:
     cases = ["onnx/Hardmax-11", HARDMAX, RESIZE, "onnx/Normalizer-1/float32/7x3/norm=L2/uniform"]
     ran = run("onnx-convert", "--suite", "smoke", *(word for case in cases for word in ("--select", case)))
@@ -158,6 +159,7 @@ def test_a_conversion_is_judged_by_the_original_on_a_backend_that_is_right_on_it
     assert {*words} <= {"not judged", "refused"}
 
 
+@pytest.mark.slow
 def test_a_converter_that_changes_nothing_passes_and_one_that_spoils_the_model_fails(run) -> None:
     kept = run("python:fakes.libraries:Keeps", "--select", "onnx/Relu-6/float32/*")
     assert {result["outcome"] for result in kept.lines} == {"pass"}, kept.output
@@ -227,6 +229,7 @@ def test_a_conversion_that_its_version_does_not_have_is_wrong_even_if_a_backend_
 FOR_NN = "onnx/Resize-11/*coordinate_transformation_mode=tf_half_pixel_for_nn*"
 
 
+@pytest.mark.slow
 def test_a_conversion_with_a_word_that_its_version_does_not_have_is_wrong_even_if_a_backend_is_lax(run) -> None:
     lines = run("onnx-convert", "--select", FOR_NN).lines  # onnx#5266; onnxruntime still knows the mode
     assert len(lines) > 0
@@ -236,6 +239,7 @@ def test_a_conversion_with_a_word_that_its_version_does_not_have_is_wrong_even_i
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("converter", "case"),
     [("onnx-convert", LARGE), ("onnx-convert-down", FLAT), ("onnxscript-convert", LARGE)],
@@ -281,6 +285,7 @@ def test_a_program_of_the_process_protocol_can_be_of_any_kind(run, tmp_path: Pat
     assert outcomes == ({"pass", "accepted-invalid"} if kind == "check" else {"pass"}), ran.output
 
 
+@pytest.mark.slow
 def test_results_of_tools_are_as_the_schema_says(run) -> None:
     read = json.loads((Path(opconform.__file__).parent / "reports" / "schemas" / "result.schema.json").read_text())
     validator = jsonschema.Draft202012Validator(read)
@@ -312,6 +317,7 @@ def test_a_failing_case_of_a_tool_is_shrunk(backend: str, case: str, words: str)
     assert words in done.output
 
 
+@pytest.mark.slow
 def test_runs_of_tools_are_compared_and_kept_in_a_history(run, tmp_path: Path) -> None:
     chosen = ("--select", STFT, "--select", SQUEEZE)
     before, after = run("onnx-infer", *chosen), run("onnx-infer", *chosen)
@@ -328,6 +334,7 @@ def test_runs_of_tools_are_compared_and_kept_in_a_history(run, tmp_path: Path) -
     assert "wrong-shape" in told.output
 
 
+@pytest.mark.slow
 def test_onnxscripts_converter_keeps_the_node_of_hardmax(run) -> None:
     pytest.importorskip("onnxscript")
     ran = run("onnxscript-convert", "--select", LARGE, "--select", "onnx/Relu-14/float32/scalar/*")

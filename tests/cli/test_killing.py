@@ -67,6 +67,7 @@ def test_a_variant_that_rounds_after_each_step_rounds_to_the_type_of_that_step(n
     assert not found.blamed
 
 
+@pytest.mark.slow
 def test_mutants_that_need_not_arise_are_none() -> None:
     found = matrix("onnx/Add-14", "onnx/Add-14/float32/*")
     names = {fate.name for fate in (*found.survivors, *found.killed)}
@@ -109,6 +110,7 @@ def make(folder: Path, *selects: str) -> Result:
     return done
 
 
+@pytest.mark.slow
 def test_what_has_not_changed_is_not_made_again(tmp_path: Path) -> None:
     made = make(tmp_path, "onnx/Constant-1")
     assert "onnx/Constant-1 " in made.output
@@ -125,6 +127,7 @@ def test_what_has_not_changed_is_not_made_again(tmp_path: Path) -> None:
     assert only.exit_code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["digest", slow("code")])
 def test_what_has_changed_is_made_again(tmp_path: Path, word: str) -> None:
     make(tmp_path, "onnx/Constant-1")
@@ -147,6 +150,7 @@ def test_a_mutant_without_an_input_that_the_formula_asks_for_refuses() -> None:
 # Mutants that are none, and why others survive
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "right"),
     [
@@ -162,12 +166,14 @@ def test_what_is_right_for_every_input_is_no_mutant(name: str, right: str) -> No
     assert right not in {fate.name for fate in (*found.survivors, *found.killed)}
 
 
+@pytest.mark.slow
 def test_what_other_data_would_tell_is_a_mutant_that_survives() -> None:
     found = matrix("onnx/Pad-13", "onnx/Pad-13/float32/*/ramp")
     unmet = {fate.name for fate in found.survivors if fate.status == "unmet"}
     assert unmet >= {"nan-lost", "sign-of-zero-lost"}, "a ramp has neither"
 
 
+@pytest.mark.slow
 def test_what_admits_a_survivor_is_told() -> None:
     why = {fate.name: fate.why for fate in matrix("onnx/HardSigmoid-6").survivors}
     assert why["nan-lost"] == "nan=zero"
@@ -181,6 +187,7 @@ def test_answers_in_one_buffer_are_those_of_the_last_run_of_their_shapes() -> No
     assert "buffer-shared" in {fate.name for fate in matrix("onnx/Greater-1").killed}, "runs with other silences open"
 
 
+@pytest.mark.slow
 def test_a_trigger_under_which_a_silence_admits_any_answer_does_not_count() -> None:
     found = matrix("onnx/Unique-11")
     assert found.excluded["type=complex128"] == "complex-order=anything"

@@ -30,6 +30,7 @@ def smallest(case: str, backend: str, *more: object) -> str:
     return found[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "backend", "wanted"),
     [
@@ -44,6 +45,7 @@ def test_the_smallest_case_is_the_trigger_alone(case: str, backend: str, wanted:
     assert smallest(case, backend) == wanted
 
 
+@pytest.mark.slow
 def test_elements_that_matter_stay_and_a_crash_costs_its_candidate() -> None:
     found = smallest(SPECIAL, "DiesOfNan")
     assert found in {f"onnx/ReduceMean-18/float32/none/data={both}/ramp" for both in ("inf,nan", "nan,inf")}
@@ -55,6 +57,7 @@ def test_a_case_that_hangs_costs_its_limit_and_no_more() -> None:
     assert found == "onnx/ReduceMean-18/float32/1/axes=-1/ramp"
 
 
+@pytest.mark.slow
 def test_it_says_what_is_given_wanted_and_got_before_a_script_that_runs() -> None:
     done = minimise(LARGE, "RankFour")
     comments = [line for line in done.stdout.splitlines() if line.startswith("# ")]
@@ -72,12 +75,14 @@ def test_the_same_search_finds_the_same_case() -> None:
     assert minimise(SPECIAL, "DiesOfNan", "--jobs", 1).stdout == minimise(SPECIAL, "DiesOfNan", "--jobs", 3).stdout
 
 
+@pytest.mark.slow
 def test_a_bound_ends_the_search_with_the_smallest_case_so_far() -> None:
     done = minimise(SPECIAL, "DiesOfNan", "--limit", 3)
     assert done.exit_code == 0
     assert "a limit of the search was reached" in done.stdout
 
 
+@pytest.mark.slow
 def test_an_invalid_case_stays_as_it_is_written() -> None:
     case = "onnx/Mean-8/float32/2*3x2/unknown=weights/ramp/unknown-attribute"
     done = minimise(case, "Accepting")
@@ -93,6 +98,7 @@ def test_a_case_that_passes_is_nothing_to_minimise() -> None:
     assert done.stdout == ""
 
 
+@pytest.mark.slow
 def test_what_is_wrong_in_the_call_is_said_in_a_line() -> None:
     for words in (("onnx/ReduceMean-18/float32/2x3", "RankFour"), (LARGE, "NoSuch")):
         done = minimise(*words)

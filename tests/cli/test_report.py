@@ -56,6 +56,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_a_failure_says_that_its_clause_is_inferred(tmp_path: Path) -> None:
     done = call("run", WRONG, "--select", UNSORTED, "--select", f"{V13}/uint32/1x2/*", "--out", tmp_path / "run")
     words = "clause axes-order: inferred from the text: "
@@ -85,6 +86,7 @@ def _sorted(value: Any) -> Any:
     return sorted(map(_sorted, value), key=json.dumps) if isinstance(value, list) else value
 
 
+@pytest.mark.slow
 def test_the_report_of_a_run_is_its_summary(runs: Path, tmp_path: Path) -> None:
     done = call("report", runs / "whole", "--junit", tmp_path / "j.xml")
     assert done.exit_code == json.loads((runs / "whole" / "run.json").read_text())["exit_code"] == 1
@@ -94,6 +96,7 @@ def test_the_report_of_a_run_is_its_summary(runs: Path, tmp_path: Path) -> None:
     assert (tmp_path / "j.xml").read_bytes() == (runs / "whole" / "junit.xml").read_bytes()
 
 
+@pytest.mark.slow
 def test_the_shards_of_a_run_tell_together_what_it_tells(runs: Path, tmp_path: Path) -> None:
     whole = told(runs / "whole", into=tmp_path)
     assert told(*shards(runs), into=tmp_path) == whole
@@ -230,6 +233,7 @@ def test_more_shards_than_parts_are_refused_by_each(tmp_path: Path) -> None:
     assert "expected I/N" in call("run", RIGHT, "--shard", "3/2").output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("given", "name"), [((), "right"), (("--name", "mine"), "mine")])
 def test_reports_call_a_backend_by_its_own_name_or_the_one_given(
     given: tuple[str, ...], name: str, tmp_path: Path

@@ -95,6 +95,7 @@ def torn(whole: Path, folder: Path, share: float = 0.5) -> Path:
 # Going on
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0, 0.3, 0.999, 1])
 def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(
     whole: Path, tmp_path: Path, waivers: Path, share: float
@@ -105,6 +106,7 @@ def test_a_run_that_goes_on_ends_as_if_it_had_never_stopped(
     assert "28 failures of 1 kind in 83 results" in done.output
 
 
+@pytest.mark.slow
 def test_options_that_agree_may_be_given_again(whole: Path, tmp_path: Path, waivers: Path) -> None:
     elsewhere = shutil.copy(waivers, tmp_path / "the-same.yaml")
     again = (BACKEND, *SELECTED, "--seed", "0", "--quiet", "--waivers", elsewhere, "--junit", tmp_path / "j.xml")
@@ -113,6 +115,7 @@ def test_options_that_agree_may_be_given_again(whole: Path, tmp_path: Path, waiv
     assert (tmp_path / "j.xml").read_bytes() == (tmp_path / "out" / "junit.xml").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_finished_run_has_nothing_to_do_and_tells_the_same(whole: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     shutil.copytree(whole, folder)
@@ -189,6 +192,7 @@ def test_another_version_of_the_backend_is_refused(
     assert f"version of {BACKEND}: 1.0 when it began, 1.1 now" in done.output
 
 
+@pytest.mark.slow
 def test_a_folder_that_another_process_writes_to_is_refused(whole: Path, tmp_path: Path, waivers: Path) -> None:
     with ResultsFolder.resume(torn(whole, tmp_path / "out")):
         done = call("--resume", tmp_path / "out")

@@ -74,6 +74,7 @@ def resealed(files: Files) -> Files:
     return sealed({**files, "submission.json": lined_json(told)})
 
 
+@pytest.mark.slow
 def test_a_submission_holds_and_has_one_digest_on_every_packing(run: Path, submission: Path, tmp_path: Path) -> None:
     again = invoke("submit", run, "--out", tmp_path / "again.zip")
     assert (tmp_path / "again.zip").read_bytes() == submission.read_bytes()
@@ -288,6 +289,7 @@ def test_a_challenge_of_another_seed_than_the_run_does_not_hold(run: Path, tmp_p
 INVALID = f"{V13}/uint32/3x2x2/axes=3/ramp/axis-too-large"
 
 
+@pytest.mark.slow
 def test_a_pass_by_a_refusal_is_not_proven_whatever_its_words(tmp_path: Path) -> None:
     with run_here():
         select = ("--select", f"{V13}/int32/2x*", "--select", INVALID, "--keep-outputs", "all")
@@ -331,6 +333,7 @@ def test_what_is_repeated_from_the_archive_is_printed_as_claimed(submission: Pat
     assert "machine, facts, times, deaths" in claimed[1]
 
 
+@pytest.mark.slow
 def test_a_manifest_that_says_other_than_its_run_does_not_hold(submission: Path, tmp_path: Path) -> None:
     files = content(submission)
     exit_code_zero(files)
@@ -349,6 +352,7 @@ def declared(folder: Path) -> Files:
     return content(folder / "s.zip")
 
 
+@pytest.mark.slow
 def test_a_declaration_cannot_be_hidden(tmp_path: Path) -> None:
     files = declared(tmp_path)
     done = invoke("verify", tmp_path / "s.zip")
@@ -361,6 +365,7 @@ def test_a_declaration_cannot_be_hidden(tmp_path: Path) -> None:
     assert (gone.exit_code, "right only under declared arithmetic, but none is declared" in gone.output) == (1, True)
 
 
+@pytest.mark.slow
 def test_what_was_not_kept_is_not_proven_and_the_first_line_says_so(tmp_path: Path) -> None:
     with run_here():
         select = ("--select", f"{V13}/int32/2x*", "--select", f"{V13}/uint32/3x2x2/axes=3/ramp/axis-too-large")
@@ -375,6 +380,7 @@ def test_what_was_not_kept_is_not_proven_and_the_first_line_says_so(tmp_path: Pa
     assert "by the backend's word: 1 refusal" in first
 
 
+@pytest.mark.slow
 def test_a_seed_that_was_announced_after_the_files_is_demanded(run: Path, tmp_path: Path) -> None:
     binary = tmp_path / "backend.so"
     binary.write_bytes(b"frozen")
@@ -473,6 +479,7 @@ def keys(folder: Path, name: str) -> tuple[Path, Path]:
     return private, public
 
 
+@pytest.mark.slow
 def test_a_signature_is_checked_against_the_key_that_is_given(run: Path, submission: Path, tmp_path: Path) -> None:
     (mine, public), (_, other) = keys(tmp_path, "mine"), keys(tmp_path, "other")
     signed = tmp_path / "signed.zip"
@@ -489,6 +496,7 @@ def test_a_signature_is_checked_against_the_key_that_is_given(run: Path, submiss
     assert invoke("verify", signed).exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_manifest_that_was_sealed_anew_is_not_what_was_signed(run: Path, tmp_path: Path) -> None:
     mine, public = keys(tmp_path, "mine")
     signed = tmp_path / "signed.zip"

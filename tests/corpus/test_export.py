@@ -127,6 +127,7 @@ def test_what_only_grades_an_answer_is_kept_as_well(suite: tuple[Batch, ...]) ->
     assert graded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cases", ["few", slow("suite")])
 def test_the_answer_of_every_case_is_one_that_the_judge_admits(cases: str, request: pytest.FixtureRequest) -> None:
     for case in request.getfixturevalue(cases):
@@ -137,6 +138,7 @@ def test_the_answer_of_every_case_is_one_that_the_judge_admits(cases: str, reque
             assert judge_answer(case.expectation, plain.outputs).outcome is Outcome.PASS, case.id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cases", ["few", slow("suite")])
 def test_the_tolerance_of_a_case_admits_both_ends_of_every_option(cases: str, request: pytest.FixtureRequest) -> None:
     ends = 0
@@ -187,6 +189,7 @@ def test_a_corpus_can_be_pickled_and_asked_by_id(npz_corpus: Path) -> None:
         read.case("onnx/ReduceMean-18/float32/1/axes=0/none")
 
 
+@pytest.mark.slow
 def test_descriptors_and_manifest_fulfil_their_published_schemas(corpus: Path) -> None:
     schema("manifest").validate(json.loads((corpus / "manifest.json").read_text()))
     validator = schema("case")
@@ -199,6 +202,7 @@ def test_descriptors_and_manifest_fulfil_their_published_schemas(corpus: Path) -
         validator.validate({**descriptors[0], "id": "no id"})
 
 
+@pytest.mark.slow
 def test_every_clause_that_a_case_tests_is_told_with_its_text(corpus: Path) -> None:
     read = CorpusCases(corpus)
     for text in read.ids():
@@ -239,6 +243,7 @@ def test_numpy_reads_the_npz_form_without_pickle(npz_corpus: Path) -> None:
                 assert arrays[f"input_{place}"].dtype == ("uint16" if one["type"] == "bfloat16" else one["type"])
 
 
+@pytest.mark.slow
 def test_the_index_tells_in_words_what_the_descriptors_tell(corpus: Path) -> None:
     head, *blocks = (corpus / "cases.txt").read_text().rstrip("\n").replace("\n", "\n\n", 1).split("\n\n")
     manifest = json.loads((corpus / "manifest.json").read_text())
@@ -285,6 +290,7 @@ def test_a_program_with_every_kind_of_attribute_is_told_in_words(few: tuple[Batc
         index_entry(replace(case, ids=("two words",)), "values/one")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("sha256sum") is None, reason="coreutils are not installed")
 def test_the_program_sha256sum_checks_a_corpus(corpus: Path, tmp_path: Path) -> None:
     copied = shutil.copytree(corpus, tmp_path / "corpus")

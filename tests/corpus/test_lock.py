@@ -150,6 +150,7 @@ def changed(tmp_path: Path, place: int) -> str:
     return one.id
 
 
+@pytest.mark.slow
 def test_the_lock_of_this_suite_is_checked(lock: Callable[..., Result], tmp_path: Path) -> None:
     assert lock("--check").exit_code == 1
     assert lock().exit_code == 0
@@ -162,6 +163,7 @@ def test_the_lock_of_this_suite_is_checked(lock: Callable[..., Result], tmp_path
     assert files[0].read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_check_makes_again_only_what_runs_of_this_suite_do_not_have(
     lock: Callable[..., Result], tmp_path: Path, specs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +186,7 @@ def test_a_check_makes_again_only_what_runs_of_this_suite_do_not_have(
     assert lock("--results", same).exit_code == 2
 
 
+@pytest.mark.slow
 def test_a_plan_of_other_spec_files_or_code_fails_the_check_until_it_is_locked(
     lock: Callable[..., Result], tmp_path: Path, specs: Path
 ) -> None:
@@ -196,6 +199,7 @@ def test_a_plan_of_other_spec_files_or_code_fails_the_check_until_it_is_locked(
     assert lock("--check").exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_changed_expectation_fails_the_check_and_needs_a_line_in_the_list_of_changes(
     lock: Callable[..., Result], tmp_path: Path
 ) -> None:
@@ -225,6 +229,7 @@ def test_an_installed_package_has_no_lock_to_write_and_says_so_at_once(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_after_a_release_a_change_needs_a_version_that_says_so(lock: Callable[..., Result], tmp_path: Path) -> None:
     lock()
     changed(tmp_path, 2)
@@ -238,6 +243,7 @@ def test_after_a_release_a_change_needs_a_version_that_says_so(lock: Callable[..
 # Corpora and locks side by side
 
 
+@pytest.mark.slow
 def test_corpus_diff_lists_what_was_added_removed_and_changed(
     lock: Callable[..., Result], specs: Path, tmp_path: Path
 ) -> None:

@@ -55,6 +55,7 @@ def theirs(corpus: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> tuple[se
     return names, wrong
 
 
+@pytest.mark.slow
 def test_onnx_s_runner_passes_every_case_that_ours_does(
     corpus: Path, ours: dict[str, set[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

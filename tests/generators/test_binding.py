@@ -80,6 +80,7 @@ def test_a_wrong_binding_is_refused_with_its_place(tmp_path: Path, old: str, new
     assert "openvino/Softmax.yaml:" in text
 
 
+@pytest.mark.slow
 def test_a_clause_that_the_formula_asks_for_and_nothing_binds_breaks_the_contract(tmp_path: Path) -> None:
     library_with(tmp_path, "axis-range: axis-range, ", "")
     source = GeneratedCases(tmp_path)

@@ -30,6 +30,7 @@ def shapes(row: Difference) -> list[list[tuple[int, ...] | None]]:
     return [[answer.outputs[0].shape if answer.outputs else None for answer in told.answers] for told in row.said]
 
 
+@pytest.mark.slow
 def test_onnx_and_openvino_differ_in_the_default_of_keepdims_in_empty_axes_and_in_what_is_valid(
     source: GeneratedCases,
 ) -> None:
@@ -55,6 +56,7 @@ def test_the_same_operator_in_two_standards_that_agree_on_empty_axes_and_keep_di
     assert {"axes=absent", "axes=twice", "shapes=scalar", "type=any"} <= set(rows)
 
 
+@pytest.mark.slow
 def test_between_13_and_18_the_meaning_of_empty_axes_is_settled(source: GeneratedCases) -> None:
     rows = found(source, "onnx/ReduceMean-13", "onnx/ReduceMean-18")
     assert set(rows) == {"axes=empty"}
@@ -67,6 +69,7 @@ def test_between_13_and_18_the_meaning_of_empty_axes_is_settled(source: Generate
     assert len(settled.answers) == 1
 
 
+@pytest.mark.slow
 def test_between_1_and_11_negative_axes_are_settled(source: GeneratedCases) -> None:
     assert set(found(source, "onnx/ReduceMean-1", "onnx/ReduceMean-11")) == {"axes=negative"}
 
@@ -80,6 +83,7 @@ def test_between_mean_6_and_8_broadcasting_becomes_valid(source: GeneratedCases)
     assert row.said[1].answers
 
 
+@pytest.mark.slow
 def test_versions_that_differ_in_types_alone_show_these_types_alone(source: GeneratedCases) -> None:
     rows = found(source, "onnx/Mean-8", "onnx/Mean-13")
     assert set(rows) == {"type=any"}
@@ -95,6 +99,7 @@ def test_two_versions_are_asked_about_the_same_numbers_nan_among_them(source: Ge
     assert ("nan" in repr(answers)) is (fill == "nan-among")
 
 
+@pytest.mark.slow
 def test_a_version_does_not_differ_from_itself(source: GeneratedCases) -> None:
     assert found(source, "onnx/Mean-13", "onnx/Mean-13") == {}
 

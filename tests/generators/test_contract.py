@@ -29,6 +29,7 @@ def broken(folder: Path, edits: dict[str, tuple[str, str]], others: Iterable[Spe
     return [str(error).removeprefix(f"{folder}/onnx/") for error in found]
 
 
+@pytest.mark.slow
 def test_spec_files_that_keep_the_contract_have_no_breaches(tmp_path: Path) -> None:
     kept = dict.fromkeys(("HardSigmoid", "Flatten", "CastLike", "Neg"), ("operator:", "operator:"))
     assert broken(tmp_path, kept, Library().specs()) == []
@@ -40,6 +41,7 @@ def test_an_attribute_that_is_never_read_is_reported_where_it_is_written(tmp_pat
     assert "attribute order: layout.flatten never reads it; read it, or say under `unused` why not" in found[0]
 
 
+@pytest.mark.slow
 def test_an_input_that_is_never_read_is_reported(tmp_path: Path) -> None:
     found = broken(tmp_path, {"CastLike": ("unused:\n  target_type:", "unused:\n  input:")})
     assert any("input target_type: cast.cast_like never reads it" in words for words in found)

@@ -393,6 +393,7 @@ def test_with_another_seed_no_id_comes_twice_and_fewer_than_a_fifth_are_the_same
     assert 0.12 < len(usual & other) / len(usual) < 0.131  # docs/what-a-result-proves.md has the number
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_draws() -> None:
     def peak(draws: int) -> int:
         tracemalloc.start()
@@ -473,6 +474,7 @@ def globs_of_draws() -> st.SearchStrategy[str]:
     return st.lists(st.sampled_from(pieces), max_size=6).map("".join)
 
 
+@pytest.mark.slow
 @given(
     st.one_of(globs_of_draws(), globs()),
     st.sampled_from(["onnx/Mean-13/float32/2x3,2*3/draw=", "onnx/Mean-13/int32/12/axes=1;draw="]),

@@ -135,6 +135,7 @@ def test_equal_content_is_one_case() -> None:
 # The same bytes everywhere
 
 
+@pytest.mark.slow
 def test_a_case_is_the_same_alone_and_among_others() -> None:
     for fact in suite()[::9]:
         alone = GeneratedCases().case(fact.id) if fact.id.endswith("/ramp") else SOURCE.case(fact.id)
@@ -158,6 +159,7 @@ def test_neighbours_in_a_batch_change_no_expectation(glob: str) -> None:
             assert SOURCE.case(text).expectation_digests == [digest], text
 
 
+@pytest.mark.slow
 def test_draws_are_the_same_alone_and_together() -> None:
     ids = list(
         planned(SOURCE.library, Selection(("onnx/ReduceMean-18/float*/4x4/*", "onnx/Mean-13/float16/*"), draws=4))
@@ -170,12 +172,14 @@ def test_draws_are_the_same_alone_and_together() -> None:
         assert (case.digest, case.expectation.digest) == (digest, expectation_digest)
 
 
+@pytest.mark.slow
 def test_a_source_that_travelled_to_another_process_gives_the_same() -> None:
     text = "onnx/ReduceMean-13/float16/4x4/axes=0/mixed"
     travelled = pickle.loads(pickle.dumps(SOURCE))
     assert travelled.case(text).digest == SOURCE.case(text).digest
 
 
+@pytest.mark.slow
 def test_another_process_with_another_hash_seed_gives_the_same_digests() -> None:
     sample = {fact.id: list(fact.digests) for fact in suite()[::10]}
     script = (

@@ -65,6 +65,7 @@ def saved(text: str, name: str = "model.onnx") -> onnx.ModelProto:
     return model
 
 
+@pytest.mark.slow
 def test_a_network_of_real_layers_is_right_node_by_node(folder) -> None:
     model = networks.residual()
     assert len(model.graph.node) >= 90
@@ -92,6 +93,7 @@ def test_a_defect_at_any_node_is_named_first(folder, place: int) -> None:
     assert " 1 wrong, " in output
 
 
+@pytest.mark.slow
 def test_a_script_of_the_wrong_node_and_a_page_are_written(folder) -> None:
     name, _, output = injected(folder, 20)
     (script,) = Path("out20").glob("node-20-*.py")
@@ -104,6 +106,7 @@ def test_a_script_of_the_wrong_node_and_a_page_are_written(folder) -> None:
     assert name in page
 
 
+@pytest.mark.slow
 def test_an_audit_goes_on_where_it_stopped(folder) -> None:
     onnx.save(networks.residual(blocks=1), "net.onnx")
     code, output = audited("net.onnx", "--on", "onnxruntime", "--out", "out", "--seconds", "1e-9")
@@ -119,6 +122,7 @@ def test_an_audit_goes_on_where_it_stopped(folder) -> None:
     assert (code, "has the audit of another model" in output) == (2, True)
 
 
+@pytest.mark.slow
 def test_small_runs_return_the_values_in_parts(folder) -> None:
     onnx.save(networks.residual(blocks=2), "net.onnx")
     code, output = audited("net.onnx", "--on", "onnxruntime", "--values", "1", "--dim", "batch=16", "--json")
@@ -131,6 +135,7 @@ def test_small_runs_return_the_values_in_parts(folder) -> None:
     assert [node.index for group in groups for node in group] == list(range(len(nodes)))
 
 
+@pytest.mark.slow
 def test_large_nodes_are_judged_on_samples(folder) -> None:
     onnx.save(networks.residual(blocks=1), "net.onnx")
     code, output = audited("net.onnx", "--on", "onnxruntime", "--work", "20000", "--dim", "batch=4")

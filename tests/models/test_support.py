@@ -84,6 +84,7 @@ def test_only_cases_of_the_model_s_operators_and_types_are_tried(model) -> None:
     assert {text.split("/")[2] for text in ids} == {"float32"}
 
 
+@pytest.mark.slow
 def test_trying_runs_the_cases_now(model) -> None:
     code, output = command("--on", "onnxruntime", "--try", "--quiet", "--jobs", "1")
     assert code == 0, output
@@ -91,6 +92,7 @@ def test_trying_runs_the_cases_now(model) -> None:
     assert "unknown      com.microsoft.QuickGelu" in output
 
 
+@pytest.mark.slow
 def test_a_results_folder_answers_for_the_release_that_it_has(model) -> None:
     run = ["run", "onnx-reference", "--quiet", "--out", "out", "--jobs", "1", "--select", "onnx/Relu-14/float32/*"]
     assert CliRunner().invoke(main, run).exit_code in (0, 1)
@@ -118,6 +120,7 @@ def test_results_that_ship_answer_without_a_run(model) -> None:
     assert (code, message in output) == (2, True)
 
 
+@pytest.mark.slow
 def test_known_results_are_those_of_the_run(model, tmp_path) -> None:
     run = ["run", "onnx-reference", "--quiet", "--out", "out", "--jobs", "1", "--select", "onnx/Relu-14/*"]
     assert CliRunner().invoke(main, run).exit_code in (0, 1)

@@ -77,6 +77,7 @@ def rms(answer: Array, value: Array, deviation: Array) -> float:
     return float(np.sqrt(np.mean(((answer.astype(np.float64) - value) / deviation) ** 2)))
 
 
+@pytest.mark.slow
 def test_random_data_alone_are_judged_by_their_second_moment_and_vacuous_bounds_alone() -> None:
     arrays = [a.astype(np.float16) for a in uniform((4096, 32))]
     recording = recorded(lambda c, x: x.mean(0), arrays, ["float16"])

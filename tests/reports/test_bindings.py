@@ -47,6 +47,7 @@ def test_an_attribute_that_is_an_input_of_the_other_is_translated() -> None:
     assert "axis=0" in beyond["calls"]["onnx/Gather-13"]
 
 
+@pytest.mark.slow
 def test_what_a_function_prepares_is_translated_both_ways() -> None:
     found = said("onnx/TopK-11", "openvino/TopK-11")
     assert found["shared"] > 50
@@ -84,6 +85,7 @@ def test_ports_are_not_paired_by_position_where_one_side_has_others(pad: str) ->
     assert not found["behaviour"]
 
 
+@pytest.mark.slow
 def test_the_order_of_the_two_does_not_matter() -> None:
     assert said("openvino/Elu-1", "onnx/Elu-22") == said("onnx/Elu-22", "openvino/Elu-1")
 

@@ -27,6 +27,7 @@ def test_diff_prints_signatures_and_the_smallest_inputs_with_answers_and_clauses
     assert "onnx/Mean-8/float32/scalar,2x3/-/ramp" in ended.output
 
 
+@pytest.mark.slow
 def test_diff_as_json_has_both_signatures_and_every_difference() -> None:
     ended = CliRunner().invoke(main, ["diff", "onnx/ReduceMean-11", "onnx/ReduceMean-13", "--json"])
     told = json.loads(ended.output)
@@ -44,6 +45,7 @@ def test_diff_of_what_is_no_operator_version_exits_2_and_names_what_there_is() -
     assert "there is openvino/ReduceMean-1" in ended.output
 
 
+@pytest.mark.slow
 def test_a_page_that_cannot_be_written_exits_2(tmp_path: Path) -> None:
     ended = CliRunner().invoke(main, ["dev", "page", "onnx/Mean", "--out", str(tmp_path)])
     assert ended.exit_code == 2

@@ -126,6 +126,7 @@ def test_the_html_page_needs_nothing_else_and_escapes_every_name() -> None:
 # The command
 
 
+@pytest.mark.slow
 def test_the_command_writes_all_its_pages(tmp_path: Path) -> None:
     files = {word: tmp_path / word for word in ("record", "json", "html", "markdown", "write-smoke")}
     options = [part for word, file in files.items() for part in (f"--{word}", file)]
@@ -167,6 +168,7 @@ def test_a_suite_can_be_listed_and_narrowed() -> None:
     assert few == [case for case in whole if case.startswith("onnx/Mean-")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     ["mean-1:last-term-lost", *(pytest.param(n, marks=pytest.mark.slow) for n in ("negated", "data_0-last-ignored"))],
@@ -179,6 +181,7 @@ def test_a_mutant_runs_as_a_backend(tmp_path: Path, name: str) -> None:
     assert "wrong-value" in done.output
 
 
+@pytest.mark.slow
 def test_a_variant_runs_as_a_backend_and_is_right(tmp_path: Path) -> None:
     words = ("run", "mutant:reverse-wide", "--suite", "smoke", "--select", "onnx/Mean-13", "--jobs", 1)
     done = call(*words, "--out", tmp_path / "out")

@@ -51,6 +51,7 @@ def mended(folder: Path) -> list[str]:
     return cases
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", [1, 2])
 def test_a_line_torn_at_any_byte_is_dropped_with_all_that_belongs_to_it(tmp_path: Path, last: int) -> None:
     whole = contents(written(tmp_path / "whole", range(last + 1)))

@@ -28,6 +28,7 @@ MATRIX = Matrix({ONE.version: ONE})
 WRITTEN = Reasons({"onnx/Else-* onnx/Tried-*": {"axis-*": "there is one axis", "rank=[567]": "four are enough"}})
 
 
+@pytest.mark.slow
 def test_every_survivor_in_the_record_has_a_reason_and_every_reason_a_survivor() -> None:
     smoke: dict[str, list[str]] = {}
     for case in suite_cases("smoke"):

@@ -139,6 +139,7 @@ def python(script: str, *flags: str, **more: object) -> subprocess.CompletedProc
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("backend", "case"),
     [
@@ -180,6 +181,7 @@ SHORT = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("backend", "case"), [("onnxruntime", case) for case in SHORT])
 def test_a_short_script_reproduces_the_verdict_of_a_run(
     backend: str, case: str, verdicts: Callable[[str], dict[str, Result]], source: GeneratedCases, tmp_path: Path
@@ -224,6 +226,7 @@ def test_a_case_of_files_in_onnx_layout_is_reproduced_from_its_folder() -> None:
     assert "--corpus" not in reproduce_line(result("wrong-value", fed_twice, "onnxruntime"))
 
 
+@pytest.mark.slow
 def test_a_line_that_reproduces_does_so_in_a_shell() -> None:
     needs("onnxruntime")
     tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

@@ -26,6 +26,7 @@ def judged(backend: str, cases: list[str], **attach: Any) -> dict[str, Judged]:
     return {one.result.case: one for one in found[1:] if isinstance(one, Judged)}
 
 
+@pytest.mark.slow
 def test_an_attachment_is_made_of_case_verdict_and_outputs() -> None:
     found = judged("WrongOnUint32", [FRACTION, UNSORTED], told=told)
     assert found[FRACTION].attachments == {"told": {"case": FRACTION, "outcome": "pass", "outputs": [[[3], [-3]]]}}
@@ -33,6 +34,7 @@ def test_an_attachment_is_made_of_case_verdict_and_outputs() -> None:
     assert found[UNSORTED].attachments["told"]["outcome"] == "wrong-value"
 
 
+@pytest.mark.slow
 def test_nothing_travels_where_nothing_is_attached() -> None:
     found = judged("WrongOnUint32", [FRACTION, UNSORTED], only=of_failures)
     assert found[FRACTION].attachments == {}
@@ -41,6 +43,7 @@ def test_nothing_travels_where_nothing_is_attached() -> None:
         assert judged("Right", [FRACTION])[FRACTION].attachments == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("backend", "outcome"), [("Crashes", "crash"), ("Raises", "error")])
 def test_where_no_answer_came_there_is_nothing_to_attach(backend: str, outcome: str) -> None:
     found = judged(backend, [FRACTION, INVALID], told=told)
@@ -59,6 +62,7 @@ def test_an_attachment_that_fails_is_told_and_costs_nothing_else() -> None:
     assert found.attachments["told"]["case"] == FRACTION
 
 
+@pytest.mark.slow
 def test_an_answer_is_attached_as_it_was_judged_though_its_memory_is_used_again() -> None:
     first, again = (f"onnx/ReduceMean-13/int32/7/{draw}/uniform" for draw in ("-", "draw=1"))
     found = judged("LeaksIntoOneBuffer", [first, again], told=told)

@@ -98,6 +98,7 @@ def answered(draw: st.DrawFn) -> Answered:
     return Answered(group, tuple(outputs), required)
 
 
+@pytest.mark.slow
 @given(answered())
 @np.errstate(all="ignore")
 def test_lanes_are_judged_and_graded_as_each_is_by_itself(answered: Answered) -> None:

@@ -159,6 +159,7 @@ def of_moments(shape: tuple[int, ...], mean: Any, variance: Any, *fourth: Any, *
     return expected(np.zeros(shape, np.float32), checks=[rule], flags=[Flag.FREE])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 10, 1000])
 def test_right_distributions_pass_and_others_do_not(size: int) -> None:
     rng = np.random.default_rng(0)

@@ -63,6 +63,7 @@ def found(backend: str, cases: list[str], limits: Limits = LIMITS) -> tuple[dict
     return results, [one for one in told if isinstance(one, Death)]
 
 
+@pytest.mark.slow
 def test_a_program_is_judged_as_any_backend() -> None:
     results, deaths = found(lying("none"), [MEANT, *OTHERS, "onnx/Neg-13/float32/scalar/-/ramp"])
     outcomes = {case: str(result.outcome) for case, result in results.items()}
@@ -115,6 +116,7 @@ REASONS = {"error": "memory", "rejected": "invalid", "unsupported": "shape"}
 USUAL = ["file-right", "file-cut", "short", "twice", "segv", "unsupported"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [one if one in USUAL else slow(one) for one in [*LIES, "gigabyte"]])
 def test_a_lie_a_crash_and_a_hang_cost_one_case_whose_detail_says_what_it_was(fault: str) -> None:
     hangs = fault in ("silent", "half")
@@ -130,6 +132,7 @@ def test_a_lie_a_crash_and_a_hang_cost_one_case_whose_detail_says_what_it_was(fa
 BREACHES = [fault for fault, (outcome, _) in LIES.items() if outcome == "crash"] + ["gigabyte", "before-reading"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "where"),
     [
@@ -145,11 +148,13 @@ def test_a_breach_costs_its_case_even_if_it_never_comes_again(fault: str, where:
     assert str(results[MEANT if where == "run" else OTHERS[0]].outcome) == "crash"
 
 
+@pytest.mark.slow
 def test_a_lie_over_an_invalid_program_is_no_refusal() -> None:
     results, _ = found(lying("id", "prepare"), [INVALID])
     assert str(results[INVALID].outcome) == "crash"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
@@ -449,6 +454,7 @@ def outcomes_of(backend: str, *globs: str) -> set[str]:
 CLIENT = f"cmd:{shlex.join([sys.executable, str(EXAMPLES / 'client.py')])}"
 
 
+@pytest.mark.slow
 def test_the_client_in_python_passes_what_it_claims() -> None:
     assert outcomes_of(CLIENT, "onnx/Add-14/float32/*", "onnx/Relu-14/float64/*") == {"pass"}
 

@@ -82,6 +82,7 @@ def test_sessions_are_of_the_device_alone_and_say_their_precision(monkeypatch) -
         assert (told["device"], told["driver"]) == ("NVIDIA X1", "12.4")
 
 
+@pytest.mark.slow
 def test_a_run_without_a_device_says_so_in_its_results_and_exits_2(tmp_path: Path) -> None:
     words = ["run", "onnxruntime-cuda", "--select", "onnx/Abs-13/float32/scalar/-/ramp", "--quiet", "--jobs", "1"]
     done = CliRunner().invoke(main, [*words, "--out", str(tmp_path / "out")])

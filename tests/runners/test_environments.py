@@ -189,6 +189,7 @@ def test_refusals_mean_what_they_mean_in_this_process(name: str, operator: str, 
         assert told[1] == reason  # type: ignore[index]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["onnxruntime", "openvino-onnx"])
 def test_what_goes_wrong_in_a_run_is_an_error_here_and_there(name: str) -> None:
     pytest.importorskip(PORTABLE[name].package)
@@ -385,6 +386,7 @@ def test_an_environment_that_was_not_finished_is_made_again(index) -> None:
     assert not (made.parents[1] / "left-behind").exists()
 
 
+@pytest.mark.slow
 def test_an_environment_of_another_interpreter_is_used_without_trying_this_one_again(index, capfd) -> None:
     wheel(index, "90.1")
     ours = environment("onnxruntime", "90.1").parents[1]
@@ -393,6 +395,7 @@ def test_an_environment_of_another_interpreter_is_used_without_trying_this_one_a
     assert capfd.readouterr().err.count("making an environment") == 1
 
 
+@pytest.mark.slow
 def test_without_a_wheel_each_interpreter_that_was_tried_is_named(index) -> None:
     wheel(index, "90.1")
     done = opconform("run", "onnxruntime==90.0")
@@ -403,6 +406,7 @@ def test_without_a_wheel_each_interpreter_that_was_tried_is_named(index) -> None
     assert kept_environments() == []
 
 
+@pytest.mark.slow
 def test_a_release_beyond_the_newest_one_is_refused_at_once(index) -> None:
     wheel(index, "90.9")
     wheel(index, "90.10")
@@ -423,6 +427,7 @@ esac
 """
 
 
+@pytest.mark.slow
 def test_uv_says_why_and_lists_releases_where_there_is_no_pip(index, tmp_path, monkeypatch) -> None:
     uv = tmp_path / "uv"
     uv.write_text(UV.format(python=sys.executable))

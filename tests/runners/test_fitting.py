@@ -110,6 +110,7 @@ def test_a_backend_of_the_users_own_is_judged_whatever_it_raises(run, tmp_path: 
     assert done.exit_code == 1, done.output
 
 
+@pytest.mark.slow
 def test_a_misfit_in_a_process_of_its_own_ends_the_run_too(tmp_path: Path) -> None:
     install(tmp_path, "nxrt", "9.9", __init__="class Session: pass")
     select = [w for c in CASES for w in ("--select", c)]

@@ -46,6 +46,7 @@ def found(
     return outcomes, [one for one in told if isinstance(one, Death)]
 
 
+@pytest.mark.slow
 def test_a_case_is_not_charged_with_what_an_earlier_one_broke_and_the_death_is_told() -> None:
     outcomes, deaths = found("BreaksTheNext", [SINGLE, HALF, DOUBLE])
     assert Counter(outcomes.values()) == {"pass": 3}
@@ -56,18 +57,21 @@ def test_a_case_is_not_charged_with_what_an_earlier_one_broke_and_the_death_is_t
     assert death.tail == "something is broken here"
 
 
+@pytest.mark.slow
 def test_a_backend_that_searches_its_process_finds_nothing_that_is_expected() -> None:
     outcomes, deaths = found("Searches", [SINGLE, HALF, DOUBLE])
     assert Counter(outcomes.values()) == {"pass": 3}
     assert not deaths
 
 
+@pytest.mark.slow
 def test_with_a_process_a_case_none_suffers_from_another() -> None:
     outcomes, deaths = found("BreaksTheNext", [HALF, SINGLE, DOUBLE], "case")
     assert Counter(outcomes.values()) == {"pass": 3}
     assert not deaths
 
 
+@pytest.mark.slow
 def test_what_a_process_keeps_shows_only_where_cases_share_it() -> None:
     cases = [SINGLE, *(f"onnx/Mean-13/float32/scalar/draw={draw}/uniform" for draw in range(1, 6))]
     shared, _ = found("Counts", cases)
@@ -136,6 +140,7 @@ def test_a_host_that_fails_in_any_phase_costs_the_cases_of_that_phase(
     assert {outcomes[case] for case in lost} <= {"timeout" if fault == "hang" else "crash"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["garbage", slow("segv"), slow("exit0")])
 def test_a_host_that_fails_in_opening_ends_the_run(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_PHASE", "opening")
@@ -144,6 +149,7 @@ def test_a_host_that_fails_in_opening_ends_the_run(fault: str, monkeypatch: pyte
         found("FailsInAPhase", [SINGLE])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["hang"])
 def test_a_host_that_never_opens_ends_the_run_within_its_limit(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_PHASE", "opening")
@@ -154,6 +160,7 @@ def test_a_host_that_never_opens_ends_the_run_within_its_limit(fault: str, monke
     assert time.monotonic() - started < 20
 
 
+@pytest.mark.slow
 def test_a_claim_of_half_a_terabyte_costs_its_case_and_no_memory() -> None:
     outcomes, deaths = found("ClaimsMuch", [SINGLE, HALF, DOUBLE])
     assert outcomes == {SINGLE: "pass", HALF: "crash", DOUBLE: "pass"}
@@ -161,12 +168,14 @@ def test_a_claim_of_half_a_terabyte_costs_its_case_and_no_memory() -> None:
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2 << 20  # KiB
 
 
+@pytest.mark.slow
 def test_an_answer_larger_than_a_message_costs_its_case() -> None:
     outcomes, deaths = found("AnswersTooMuch", [SINGLE, HALF, DOUBLE])
     assert outcomes == {SINGLE: "pass", HALF: "crash", DOUBLE: "pass"}
     assert not deaths
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["ReportsProgress", "WritesMessages", "OpensOnce"])
 def test_no_host_ends_a_run_or_costs_more_than_its_case(
     fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -222,6 +231,7 @@ def test_an_odd_answer_is_the_backend_s_and_its_detail_is_short(
 DRAWS = [f"onnx/Mean-13/float32/scalar/draw={draw}/uniform" for draw in range(1, 7)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("period", ["2", "3", slow("5"), "prepare"])
 def test_a_backend_that_dies_whenever_it_is_used_again_fails(period: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_PERIOD", period)
@@ -236,6 +246,7 @@ def test_a_backend_that_dies_whenever_it_is_used_again_fails(period: str, monkey
         assert (one.detail or "").startswith("state: dies when used again: the process ended (signal SIGSEGV)")
 
 
+@pytest.mark.slow
 def test_a_death_that_does_not_come_again_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_OPENED", str(tmp_path / "opened"))
     outcomes, deaths = found("DiesOnce", DRAWS)
@@ -255,6 +266,7 @@ RAISED = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "phase"), [(True, "preparing"), slow(False, "running")])
 @pytest.mark.parametrize(
     "raised", [one if one in ("NotInstalled", "odd-reason", "GeneratorExit") else slow(one) for one in RAISED]
@@ -268,6 +280,7 @@ def test_whatever_a_backend_raises_is_its_own_and_never_our_failure(
     assert outcomes == {SINGLE: "pass", HALF: CHARGED.get(raised, "error"), DOUBLE: "pass"}
 
 
+@pytest.mark.slow
 def test_a_judge_that_its_backend_stops_is_replaced_and_its_cases_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,6 +293,7 @@ def test_a_judge_that_its_backend_stops_is_replaced_and_its_cases_run_again(
     assert time.monotonic() - started < 20
 
 
+@pytest.mark.slow
 def test_the_memory_of_a_backend_s_children_counts() -> None:
     limits = Limits(run_seconds=30, memory_bytes=250 << 20)
     outcomes, _ = found("HasChildren", [HALF, SINGLE], limits=limits)
@@ -340,6 +354,7 @@ def test_what_is_no_description_is_told_as_unknown(forged: bytes) -> None:
 # From the command line
 
 
+@pytest.mark.slow
 def test_an_unexplained_death_stands_in_run_json_and_in_the_terminal_and_fails_nothing(tmp_path: Path) -> None:
     output, told = run("BreaksTheNext", tmp_path)
     assert told["deaths"]
@@ -351,6 +366,7 @@ def test_an_unexplained_death_stands_in_run_json_and_in_the_terminal_and_fails_n
     assert told["exit_code"] == 0
 
 
+@pytest.mark.slow
 def test_isolation_by_case_is_an_option_of_the_run_and_stands_in_run_json(tmp_path: Path) -> None:
     _, told = run("BreaksTheNext", tmp_path, "--isolation", "case")
     assert told["deaths"] == []

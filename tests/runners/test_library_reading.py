@@ -139,6 +139,7 @@ def test_openvino_tells_versions_by_its_operation_sets(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not INSTALLED["openvino"], reason="openvino is not installed")
 def test_a_required_attribute_of_the_spec_helps_to_make_nodes(tmp_path: Path) -> None:
     split = """\
@@ -180,6 +181,7 @@ clauses: {rule: words}
 # Libraries that go wrong
 
 
+@pytest.mark.slow
 def test_an_operator_that_a_library_dies_of_costs_only_itself(tmp_path: Path) -> None:
     reading = read_library("openvino", [], f"{FAKES}:Faulty")
     assert reading.schemas["Fine", 1] == LibrarySchema({})

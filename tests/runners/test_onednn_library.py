@@ -22,6 +22,7 @@ if not is_installed():
     pytest.skip("oneDNN is not installed", allow_module_level=True)
 
 
+@pytest.mark.slow
 def test_running_and_refusing_take_no_more_memory_with_time() -> None:
     done = in_process("""
         import numpy as np
@@ -123,6 +124,7 @@ def test_a_library_beside_python_is_found_without_a_package(monkeypatch, tmp_pat
     assert (found.path.name, found.package) == ("libdnnl.so.3.2", None)
 
 
+@pytest.mark.slow
 def test_what_aborts_costs_its_case_and_the_run_goes_on(tmp_path) -> None:
     narrow, wide = (
         f"onednn/ReduceMean/{t}/3x4x5/axes=0;keep_dims=true/ramp/page-example" for t in ("float16", "float32")

@@ -55,6 +55,7 @@ def runner(request: pytest.FixtureRequest) -> OnnxLibrary:
     return opened(request.param)
 
 
+@pytest.mark.slow
 def test_it_opens_by_its_name_and_says_its_version(runner: OnnxLibrary) -> None:
     assert runner.standards == ("onnx",)
     assert runner.version()[0].isdigit()
@@ -62,6 +63,7 @@ def test_it_opens_by_its_name_and_says_its_version(runner: OnnxLibrary) -> None:
     assert listed.install == f"pip install {runner.package}"
 
 
+@pytest.mark.slow
 def test_what_it_answers_is_what_is_expected(runner: OnnxLibrary) -> None:
     found = {}
     for case in GeneratedCases().cases(CASES):
@@ -70,6 +72,7 @@ def test_what_it_answers_is_what_is_expected(runner: OnnxLibrary) -> None:
     assert found == dict.fromkeys(CASES, Outcome.PASS)
 
 
+@pytest.mark.slow
 def test_a_program_runs_again_and_leaves_its_inputs_and_its_answers_as_they_are(runner: OnnxLibrary) -> None:
     (case,) = GeneratedCases().cases(CASES[:1])
     executable = runner.prepare(case.program)

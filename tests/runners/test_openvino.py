@@ -135,6 +135,7 @@ def test_an_answer_that_only_the_declaration_explains_supports_it() -> None:
     assert found == {("int64", "supported", case), ("uint64", "not shown", None)}
 
 
+@pytest.mark.slow
 def test_programs_that_run_together_answer_to_the_bit_as_alone() -> None:
     halves, x = np.array([0.5, 1.5, 2.5], np.float32), feed("x", "float32", "N", 3)
     data = {type_: feed("data", type_, 3, 2) for type_ in TYPES_OF_PLUGIN}

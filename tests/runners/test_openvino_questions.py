@@ -17,6 +17,7 @@ def reading() -> LibraryReading:
     return read_library("openvino", specs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [("MaxPool", 1), ("Broadcast", 1)])
 def test_operations_that_need_an_input_are_not_made_without_inputs(version, reading: LibraryReading) -> None:
     schema = reading.schemas[version]

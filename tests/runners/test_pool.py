@@ -100,11 +100,13 @@ def test_growing_over_the_memory_limit_costs_the_key_that_grows(fork: bool) -> N
     assert [(loss.key, loss.kind) for loss in losses.values()] == [("leak-14", "memory")]
 
 
+@pytest.mark.slow
 def test_what_many_keys_leave_behind_is_charged_to_none_of_them() -> None:
     _, losses = run([f"leaksome-{i}" for i in range(12)], limits=Limits(memory_bytes=150 << 20), strays=True)
     assert not losses
 
 
+@pytest.mark.slow
 def test_a_loss_names_the_phase_and_each_phase_has_its_own_limit() -> None:
     limits = Limits(run_seconds=30, prepare_seconds=0.3)
     _, losses = run(["ok-0", "p:hang-1", "p:segv-2", "segv-3"], limits=limits)
@@ -135,6 +137,7 @@ def test_an_exception_of_the_task_comes_with_its_traceback_and_the_worker_lives_
     assert records["pid-0"] == records["pid-2"]
 
 
+@pytest.mark.slow
 def test_a_death_between_keys_is_traced_by_running_the_keys_one_by_one() -> None:
     keys = ["a", "b", "die-1", "c", "stick-2", "d"]
     _, losses = run(keys, factory=pool_tasks.BetweenKeys)
@@ -208,6 +211,7 @@ def test_keys_can_be_asked_for_one_at_a_time_after_the_answer_to_the_last() -> N
     assert len({record for _, record in answers}) == 1, "one worker answers them all"
 
 
+@pytest.mark.slow
 def test_a_source_with_nothing_for_a_while_is_asked_again_now_and_then() -> None:
     begun = time.monotonic()
     asks = 0
@@ -235,6 +239,7 @@ def test_keys_that_fail_at_random_come_back_once_each_with_the_right_kind() -> N
     assert {key: loss.kind for key, loss in losses.items()} == expected
 
 
+@pytest.mark.slow
 def test_a_worker_killed_from_outside_costs_no_key_and_is_told() -> None:
     keys = ["pid-0", *(f"slow-{i}" for i in range(20))]
     found = Pool(pool_tasks.Witness, jobs=1).run([keys[:1], keys[1:11], keys[11:]])
@@ -252,6 +257,7 @@ def test_a_worker_killed_from_outside_costs_no_key_and_is_told() -> None:
     assert [stray.exit for stray in strays] == ["signal SIGKILL"]
 
 
+@pytest.mark.slow
 def test_a_caller_that_takes_its_time_makes_no_timeouts() -> None:
     keys = [f"{'slow' if i % 2 else 'chat'}-{i}" for i in range(10)]
     found = Pool(Faulty, jobs=1, limits=SOON).run(split(keys, 2))
@@ -262,6 +268,7 @@ def test_a_caller_that_takes_its_time_makes_no_timeouts() -> None:
     assert len(came) == len(keys)
 
 
+@pytest.mark.slow
 def test_it_works_without_the_newer_system_calls_of_linux(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "memfd_create")
     monkeypatch.delattr(os, "pidfd_open")

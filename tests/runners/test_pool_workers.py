@@ -130,6 +130,7 @@ def test_closing_the_iterator_ends_workers_and_what_they_started() -> None:
     assert_gone({int(first[1]), int(second[1])})
 
 
+@pytest.mark.slow
 def test_a_run_with_faults_leaves_no_descriptor_and_no_child() -> None:
     before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208 - names are what is compared
     others = children(os.getpid())  # those of other tests, such as a browser's driver

@@ -101,6 +101,7 @@ def test_judged_again_it_stays_a_failure() -> None:
     assert (result.outcome, result.reason) == (Outcome.WRONG_VALUE, "input-overwritten")
 
 
+@pytest.mark.slow
 def test_a_run_shows_it_everywhere(tmp_path: Path) -> None:
     backend, out, site = "python:fakes.fragile_backends:OneBuffer", tmp_path / "out", tmp_path / "site"
     with run_here():

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
 from fakes.results import FRACTION, V13, Ran, written
 
 from opconform.specs.loader import default_root
@@ -65,6 +66,7 @@ def test_float64_computed_in_float32_passes_only_as_declared(judge: Any, tmp_pat
     assert {r["level"] for r in ran.lines} == {"strict", "declared"}
 
 
+@pytest.mark.slow
 def test_a_profile_makes_missing_support_a_failure_inside_it(judge: Any, tmp_path: Path) -> None:
     def with_types(types: str) -> Ran:
         text = f"name: edge\nversion: '2'\noperators:\n  onnx/Mean: {{versions: [6], types: [{types}]}}\n"

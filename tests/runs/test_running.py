@@ -28,6 +28,7 @@ KEYS = (
 # A run that conforms
 
 
+@pytest.mark.slow
 def test_a_right_backend_conforms_and_leaves_a_whole_results_folder(run: Any) -> None:
     ran = run("@Right", *INT32, "--seed", 3, "--require", "invalid=rejected", "--jobs", 2)
     assert ran.code == 0, ran.output
@@ -75,6 +76,7 @@ def test_junit_has_every_case_and_is_also_written_where_asked(judge: Any, tmp_pa
     assert failed == {c for c in cases if c and "/uint32/" in c} != set(cases)
 
 
+@pytest.mark.slow
 def test_jobs_change_nothing_but_the_order(run: Any) -> None:
     def told(ran: Ran) -> list[str]:
         return sorted(json.dumps({**r, "seconds": None}) for r in ran.lines)
@@ -117,6 +119,7 @@ def test_a_crash_and_a_hang_cost_one_case_each(run: Any) -> None:
     assert len(hung.results) == len(crashed.results)
 
 
+@pytest.mark.slow
 def test_a_crash_while_preparing_is_told_as_such(run: Any) -> None:
     ran = run("@CrashesInPrepare", "--select", FRACTION, "--select", f"{V13}/int32/2x300/*")
     assert ran.outcomes()["crash"] == {FRACTION}
@@ -191,6 +194,7 @@ def test_what_only_a_used_program_does_wrong_is_told_as_leaking_state(judge: Any
     assert all("draw=" in case or "dims=symbolic" in case for case in wrong), "the first run of each program is right"
 
 
+@pytest.mark.slow
 def test_control_characters_of_a_backend_reach_no_terminal_and_no_file(run: Any) -> None:
     ran = run("@PrintsControlCharacters", *INT32)
     assert ran.outcomes()["error"] == {FRACTION}
@@ -224,6 +228,7 @@ def test_a_run_that_judged_nothing_is_no_success(judge: Any) -> None:
     assert f"{told}{ran.lines[0]['detail']}" in " ".join(ran.output.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["@OtherStandard", "openvino"])
 def test_a_backend_is_put_to_the_cases_of_its_own_standards_alone(judge: Any, backend: str) -> None:
     ran = judge(backend, "--select", "onnx/Mean-13/*")
@@ -238,6 +243,7 @@ def test_a_backend_is_put_to_the_cases_of_its_own_standards_alone(judge: Any, ba
     assert cases == {(True, "onnx"), (False, "openvino")}
 
 
+@pytest.mark.slow
 def test_a_crash_on_the_valid_sibling_is_not_charged_to_the_invalid_case(run: Any) -> None:
     case = f"{V13}/float32/3x2x2/axes=3/ramp/axis-too-large"
     ran = run("@CrashesOnValidSibling", "--select", case, "--select", f"{V13}/int32/*/fraction*")
@@ -245,6 +251,7 @@ def test_a_crash_on_the_valid_sibling_is_not_charged_to_the_invalid_case(run: An
     assert "on the valid case that this one was made from" in ran.results[case]["detail"]
 
 
+@pytest.mark.slow
 def test_a_failure_of_our_side_exits_3_whatever_else_fails(run: Any) -> None:
     ran = run(
         "@LosesItsLibrary",
@@ -268,6 +275,7 @@ NO_RUNNERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["FailsToStart", "Rigth", slow("NoVersion"), slow("ONE")])
 def test_a_class_that_is_no_runner_is_refused_with_the_reason(run: Any, name: str) -> None:
     ran = run(f"@{name}", *INT32)
@@ -275,6 +283,7 @@ def test_a_class_that_is_no_runner_is_refused_with_the_reason(run: Any, name: st
     assert re.search(NO_RUNNERS[name], ran.output.replace("\n", " "))
 
 
+@pytest.mark.slow
 def test_a_module_that_fails_to_import_is_named_with_the_line(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,6 +301,7 @@ def test_a_module_that_fails_to_import_is_named_with_the_line(
 # Interruption
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_and_reports_what_was_judged(tmp_path: Path) -> None:
     out = tmp_path / "out"
     arguments = ["run", "python:fakes.backends:Slow", "--select", f"{V13}/int32/*", "--out", str(out), "--jobs", "2"]

@@ -32,6 +32,7 @@ def library_of(folder: Path, texts: dict[str, str]) -> Library:
     return Library(folder)
 
 
+@pytest.mark.slow
 def test_a_scaffold_of_every_operator_loads_and_audits_clean(tmp_path) -> None:
     texts = {name: filled(f"onnx/{d or 'ai.onnx'}/{name}") for d in DOMAINS for name in onnx_signatures(d)}
     library = library_of(tmp_path, texts)
@@ -234,6 +235,7 @@ def test_a_release_that_is_a_number_is_told(tmp_path) -> None:
         library_of(tmp_path, {"Add": text}).spec("onnx/Add")
 
 
+@pytest.mark.slow
 def test_the_shipped_specs_do_not_differ_from_the_standard() -> None:
     found = audit(Library())
     assert [str(error) for error in found.findings.differences] == []

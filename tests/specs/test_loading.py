@@ -373,6 +373,7 @@ def test_a_file_named_for_another_operator_is_told(tmp_path) -> None:
         Library(tmp_path, VOCABULARY).spec("onnx/Sum")
 
 
+@pytest.mark.slow
 def test_the_shipped_specs_load() -> None:
     library = Library()
     assert {"onnx/Mean", "onnx/ReduceMean"} <= set(library.operators())

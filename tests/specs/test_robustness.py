@@ -39,6 +39,7 @@ def damaged(text: str, seed: int) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [REDUCE, MEAN], ids=["ReduceMean", "Mean"])
 def test_a_damaged_spec_loads_or_is_refused_with_places(text: str) -> None:
     refused = 0

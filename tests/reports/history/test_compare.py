@@ -120,6 +120,7 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_the_worst_comes_first_and_every_kind_is_told_apart(nights: Path) -> None:
     done = call("compare", nights / "old", nights / "new")
     assert done.exit_code == 0

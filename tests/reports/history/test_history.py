@@ -123,6 +123,7 @@ def test_what_a_history_tells_of_a_run_is_what_was_put_in(nights: list[dict[tupl
         shutil.rmtree(place)
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(NIGHTS.filter(all), st.integers(1, 3))
 def test_what_prune_leaves_is_as_it_was(nights: list[dict[tuple[str, str], Any]], keep: int) -> None:
@@ -165,6 +166,7 @@ def year(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return db
 
 
+@pytest.mark.slow
 def test_the_runs_are_shown_with_what_changed_since_the_one_before(year: Path) -> None:
     lines = call("history", "show", "--db", year, "--backend", "alpha").output.splitlines()
     assert lines[0] == "alpha, suite 0.1.0"
@@ -412,6 +414,7 @@ def test_messages_name_what_there_is(year: Path) -> None:
     assert call("history", "prune", "--db", year).exit_code == 2
 
 
+@pytest.mark.slow
 def test_several_first_adds_at_once_lose_no_run(tmp_path: Path) -> None:
     db = tmp_path / "h.duckdb"
     folders = [

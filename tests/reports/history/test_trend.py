@@ -35,6 +35,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "site"
 
 
+@pytest.mark.slow
 def test_the_page_has_every_run_and_what_changed_last(site: Path) -> None:
     page = (site / "trend.html").read_text()
     text = " ".join(html.unescape(re.sub("<[^>]*>", " ", page)).split())
@@ -47,6 +48,7 @@ def test_the_page_has_every_run_and_what_changed_last(site: Path) -> None:
     assert '<a href="trend.html" aria-current="page">Trend</a>' in page
 
 
+@pytest.mark.slow
 def test_the_charts_have_the_figures_of_the_table(site: Path) -> None:
     told = (site / "data" / "trend.js").read_text()
     assert told.startswith("opconform.takeTrend(")

@@ -63,11 +63,13 @@ def details(site: Path) -> dict[str, dict[str, Any]]:
     return details_of(site)
 
 
+@pytest.mark.slow
 def test_every_case_of_a_small_run_is_told_in_full(details: dict[str, dict[str, Any]]) -> None:
     assert details.keys() == set(IDS)
     assert all(told["why"] is None and told["options"] for told in details.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [SUM, WHOLE])
 def test_a_case_is_told_as_show_tells_it(details: dict[str, dict[str, Any]], case: str) -> None:
     source = GeneratedCases()
@@ -83,6 +85,7 @@ def test_a_case_is_told_as_show_tells_it(details: dict[str, dict[str, Any]], cas
     assert len(clauses) > 1
 
 
+@pytest.mark.slow
 def test_a_case_that_fails_has_the_script_that_show_prints_and_others_have_none(tmp_path: Path) -> None:
     cases = {name: GeneratedCases().case(name) for name in (SUM, WHOLE)}
     told = [
@@ -129,6 +132,7 @@ def test_hostile_names_and_messages_are_cut_and_can_end_no_script(
         assert HOSTILE not in (site / page).read_text()
 
 
+@pytest.mark.slow
 def test_a_case_that_the_suite_makes_otherwise_today_says_so(tmp_path: Path) -> None:
     case = GeneratedCases().case(SUM)
     told = result("error", SUM, clauses=case.clauses, case_digest=case.digest)

@@ -57,6 +57,7 @@ def test_a_crash_ranks_before_wrong_answers_and_these_before_errors(tmp_path: Pa
     assert [row.level for row in rows] == ["some", "some", "some", "full"]
 
 
+@pytest.mark.slow
 def test_the_worst_failures_are_the_first_kinds_of_several_backends(tmp_path: Path) -> None:
     one, two, three = f"{MEAN}/float32/4/-/ramp", *cases(2)
     folders = [
@@ -71,6 +72,7 @@ def test_the_worst_failures_are_the_first_kinds_of_several_backends(tmp_path: Pa
     assert told == [("crash", "alpha"), ("wrong-value", "beta")]
 
 
+@pytest.mark.slow
 def test_what_is_covered_is_told_of_all_the_suite_has(tmp_path: Path) -> None:
     whole = Library().version_counts()["onnx"]
     ran = {case(CAST): "pass", case(MEAN): "unsupported"}
@@ -88,6 +90,7 @@ def test_a_percentage_needs_fifty_judged_cases(tmp_path: Path) -> None:
     assert row.right == "Right in 49 of 50 judged cases (98%)"
 
 
+@pytest.mark.slow
 def test_the_overview_lists_the_operators_that_fail_and_says_when_and_where_it_ran(tmp_path: Path) -> None:
     one, two = cases(2)
     kept = [result(o, c, "alpha") for o, c in (("wrong-value", one), ("wrong-value", two), ("crash", case(MEAN)))]
@@ -101,6 +104,7 @@ def test_the_overview_lists_the_operators_that_fail_and_says_when_and_where_it_r
     assert "https://onnx.ai/onnx/operators/" in text
 
 
+@pytest.mark.slow
 def test_a_crash_is_told_by_what_happened_and_no_clause_is_blamed(tmp_path: Path) -> None:
     one, two = cases(2)
     clause = "onnx/Cast#cast"
@@ -119,6 +123,7 @@ def test_a_crash_is_told_by_what_happened_and_no_clause_is_blamed(tmp_path: Path
     assert re.search(r'class="mark full"[^>]*title="1 passed, 1 crashed or hung"', page)
 
 
+@pytest.mark.slow
 def test_what_backends_do_differently_comes_first_among_the_silences(tmp_path: Path) -> None:
     def told(backend: str, option: str) -> list[object]:
         silent = {"flush": ["none"], "integer-rounding": ["a", "b"], "saturation": [option]}
@@ -136,6 +141,7 @@ def test_what_backends_do_differently_comes_first_among_the_silences(tmp_path: P
     assert re.findall(r'<th scope="col">(\w+)</th>', text)[2:] == ["alpha", "beta"]  # gamma shows none
 
 
+@pytest.mark.slow
 def test_a_twin_stands_in_the_row_of_the_one_that_it_is_like(tmp_path: Path) -> None:
     names = cases(1000)
     same = {name: "wrong-value" if n < 3 else "pass" for n, name in enumerate(names)}
@@ -192,6 +198,7 @@ def test_a_history_makes_the_same_timeline_as_the_runs_in_it(tmp_path: Path) -> 
     assert by_runs.since["alpha"].words == "1 fix"
 
 
+@pytest.mark.slow
 def test_releases_beside_one_another_in_the_site_make_a_timeline(tmp_path: Path) -> None:
     names = {"alpha==1.0": "wrong-value", "alpha": "pass"}
     kept = [result(outcome, case(CAST), name, detail="d") for name, outcome in names.items()]
@@ -202,12 +209,14 @@ def test_releases_beside_one_another_in_the_site_make_a_timeline(tmp_path: Path)
     assert "cases.html?operator=onnx/Cast-13&amp;backend=alpha%3D%3D1.0&amp;outcome=failed" in text
 
 
+@pytest.mark.slow
 def test_one_release_makes_no_timeline(tmp_path: Path) -> None:
     write_site(put_together([run(tmp_path / "run", "alpha", {case(CAST): "pass"})]), tmp_path / "site")
     assert not (tmp_path / "site" / "timeline.html").exists()
     assert "timeline" not in (tmp_path / "site" / "index.html").read_text()
 
 
+@pytest.mark.slow
 def test_the_search_knows_backends_and_operator_versions(tmp_path: Path) -> None:
     write_site(put_together([run(tmp_path / "run", "alpha", {case(CAST): "pass"})]), tmp_path / "site")
     told = re.fullmatch(r"opconform.takeSearch\((.*)\);\n", (tmp_path / "site" / "data" / "search.js").read_text())

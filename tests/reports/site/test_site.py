@@ -189,6 +189,7 @@ def test_an_operator_without_spec_file_has_a_page_from_its_results(site: Path) -
     assert "1/2" in words
 
 
+@pytest.mark.slow
 def test_an_operator_page_says_what_its_version_changed(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "run", [result(case=case("onnx/Mean-8"))])
     call("report", folder, "--html", tmp_path / "site")
@@ -255,6 +256,7 @@ def test_a_folder_that_is_no_site_is_refused(folders: list[Path], tmp_path: Path
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["file", "thesis.txt", "used"]
 
 
+@pytest.mark.slow
 def test_an_earlier_site_is_replaced_and_what_is_beside_it_stays(folders: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
     call("report", *folders, "--html", out)
