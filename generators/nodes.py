@@ -13,7 +13,7 @@ from ..cases.batch import Expectation
 from ..cases.elements import Array, content, from_tensor_proto, type_of
 from ..cases.errors import OpconformError
 from ..cases.foreign import StoredCase, StoredValue
-from ..cases.program import Attribute, Body, Input, ModelProgram, Output, Program, Structure
+from ..cases.program import Attribute, Body, Input, ModelProgram, OperatorVersion, Output, Program, Structure
 from ..specs.loader import Library, UnknownOperator
 from ..specs.model import Signature, Spec, VersionSpec
 from .arithmetic.recording import Recording
@@ -57,15 +57,16 @@ def admitted(stored: StoredCase, library: Library) -> Admitted:
 def unknown_to_own_version(program: ModelProgram, library: Library) -> str:
     """Return what of a model the version of its node does not have, in words, empty if there is nothing.
 
-    That is the node itself, if it is deprecated there, an attribute, or a word that an attribute has in other versions
-    only. Nodes in bodies are not read, and operators without a spec neither.
+    That is the node itself, if it is deprecated there and was not in the program's own version, an attribute, or a word
+    that an attribute has in other versions only. Nodes in bodies are not read, and operators without a spec neither.
     """
     model = _parsed(program)
     opset = _opset(model)
     for node in model.graph.node:
         with contextlib.suppress(UnknownOperator, ValueError):
             spec = library.spec(f"{program.operator.standard}/{node.op_type}")
-            unknown = _unknown(node, spec, spec.versions[_version_in(spec, opset)])
+            version = spec.versions[_version_in(spec, opset)]
+            unknown = _unknown(node, spec, version, program.operator)
             if unknown and node.domain in ("", "ai.onnx"):
                 return unknown
     return ""
@@ -124,9 +125,9 @@ def admitted_by_own_version(program: ModelProgram, inputs: Sequence[Array], libr
     return None if answers.invalid else answers.expectation
 
 
-def _unknown(node: NodeProto, spec: Spec, version: VersionSpec) -> str:
-    """Return what of a node its version does not have, as `unknown_to_own_version` says."""
-    if version.signature.deprecated:
+def _unknown(node: NodeProto, spec: Spec, version: VersionSpec, before: OperatorVersion) -> str:
+    """Return what of a node its version does not have, as `unknown_to_own_version` says; `before` was converted."""
+    if version.signature.deprecated and version.operator != before:
         return f"{version.operator} is deprecated"
     for attribute in node.attribute:
         name, value = attribute.name, attribute.s.decode(errors="replace")

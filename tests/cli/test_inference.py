@@ -226,6 +226,16 @@ def test_a_conversion_that_its_version_does_not_have_is_wrong_even_if_a_backend_
     }
 
 
+DEPRECATED = "onnx/Scatter-11/bool,int32/*"
+
+
+def test_a_conversion_that_keeps_a_deprecated_node_is_no_worse_than_the_program(run) -> None:
+    lines = run("onnx-convert", "--select", DEPRECATED).lines
+    assert len(lines) > 0
+    assert {result["outcome"] for result in lines} == {"unsupported"}
+    assert all(result["detail"].startswith("not judged") for result in lines)  # no backend runs the node in opset 26
+
+
 FOR_NN = "onnx/Resize-11/*coordinate_transformation_mode=tf_half_pixel_for_nn*"
 
 
