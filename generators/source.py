@@ -160,7 +160,7 @@ class Prepared:
         return self._programs[key]
 
     def _of_branches(self, outputs: tuple[Output | None, ...]) -> tuple[Output | None, ...]:
-        """Return outputs without a rank or shape that only some bodies have, if they are those of whichever runs.
+        """Return outputs without a rank or shape that only some bodies have, if whichever body runs gives them.
 
         That is where the signature leaves their number to the bodies, as the one of If does.
         """

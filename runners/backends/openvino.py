@@ -171,7 +171,7 @@ class OpenVino(_OpenVino):
         return True
 
     def _split(self, programs: Sequence[_Rows]) -> list[_AnswersOfRows]:
-        """Return the answers of one model; if it is refused or raises, none for the culprit, and those of the others.
+        """Return the answers of one model; if it is refused or raises, the culprit has none.
 
         If the error names no node, each half is tried.
         """
@@ -419,13 +419,13 @@ def _part(name: str) -> Any:
 
 
 def _library() -> Any:
-    from .openvino_package import PACKAGE as library  # noqa: N811, PLC0415 - raises NotInstalled
+    from .openvino_package import PACKAGE  # noqa: PLC0415 - raises NotInstalled
 
-    version = str(library.get_version()) if hasattr(library, "get_version") else "before 2023"
+    version = str(PACKAGE.get_version()) if hasattr(PACKAGE, "get_version") else "before 2023"
     year = re.match(r"\d+", version)
-    if not hasattr(library, "Core") or (year and int(year[0]) < _OLDEST_YEAR):
+    if not hasattr(PACKAGE, "Core") or (year and int(year[0]) < _OLDEST_YEAR):
         raise NotInstalled(f"openvino {_short(version)} is too old, {_OLDEST_YEAR}.0 is the oldest: {_INSTALL}")
-    return library
+    return PACKAGE
 
 
 def _short(version: object) -> str:

@@ -235,6 +235,8 @@ class Worker:
     _noted: int = 0
     _last: int = -1
     """The last place whose case has been judged, or is being judged."""
+    _alone: Sequence[int] = ()
+    """The later places at which the cases that are being judged run again, on a program of their own."""
 
     def run(self, keys: Sequence[str], begin: Begin) -> Iterator[bytes]:
         """Yield a record for each case id, in the form of `record_of`. `begin` tells the pool what is in progress."""
@@ -439,8 +441,8 @@ class Worker:
     def _run_alone(self, batch: Batch, taken: _Taken, begin: Begin) -> None:
         """Replace the answers of a program that ran together with others."""
         taken.clear()
-        requests = [Request(0, batch.program, inputs) for inputs in _rows(batch)]
-        for lane, number in enumerate(self._ask(requests, batch.ids)):
+        self._alone = self._ask([Request(0, batch.program, inputs) for inputs in _rows(batch)], batch.ids)
+        for lane, number in enumerate(self._alone):
             begin(lane, "run")
             taken.add(self._reply(number))
 
@@ -493,7 +495,7 @@ class Worker:
     def _is_early(self, stray: Stray) -> bool:
         """Return whether a death belongs to a batch to come; a confirmation belongs to the present one."""
         key = stray.key
-        return key is not None and key.number > self._last and _is_of_a_case(key)
+        return key is not None and key.number > self._last and key.number not in self._alone and _is_of_a_case(key)
 
     def _is_charged(self, batch: Batch, lane: int, stray: Stray, verdict: Verdict, begin: Begin) -> bool:
         """Return whether a death is to be charged to the case that was running although it passes in a new process.

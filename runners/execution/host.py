@@ -284,7 +284,11 @@ class Host:
             for index, request in enumerate(requests)
             if request is not None and request.together and (request.fresh, request.program.key) not in self._kept
         }
-        if len(able) < 2 or not isinstance(runner, RunsTogether) or kind_of(runner) in ("infer", "check"):
+        if (
+            len({request.program.key for request in able.values()}) < 2
+            or not isinstance(runner, RunsTogether)
+            or kind_of(runner) in ("infer", "check")
+        ):
             return {}
         self._has_run, self._given = True, None
         copies = [[array.copy() for array in request.inputs] for request in able.values()]

@@ -315,6 +315,21 @@ class DiesWhenUsedAgain(Right):
         return super().compute(program, arrays)
 
 
+class WrongTogether(Right):
+    """Answers wrong where programs run together; alone, the third run of float32 ends its process."""
+
+    runs = 0
+
+    def compute(self, program: Program, arrays: list[Array | None]) -> Array:
+        self.runs += program.given[0].type == "float32"
+        if self.runs == 3:
+            ctypes.string_at(0)
+        return super().compute(program, arrays)
+
+    def run_together(self, runs: Sequence[tuple[Program, Sequence[Array]]]) -> Sequence[Sequence[Array]]:
+        return [[np.full((), 50, inputs[0].dtype)] for _, inputs in runs]
+
+
 class DiesOnce(Right):
     """Dies at the second run of its first process, and never again."""
 

@@ -128,3 +128,33 @@ def test_no_name_is_right_by_chance_among_many_symbolic_dimensions(case: str, te
 def test_a_refusal_is_right_if_no_data_settle_the_question_that_allows_it(case: str, may_refuse: bool) -> None:
     options = source().meaning("infer").case(case).expectation.options
     assert ("rejected" in [option.kind for option in options]) is may_refuse
+
+
+GAINED_OR_LOST = {
+    ("GridSample", "mode", frozenset({16})): {"bilinear", "bicubic"},
+    ("GridSample", "mode", frozenset({20, 22})): {"linear", "cubic"},
+    ("Pad", "mode", frozenset({19, 21, 23, 24, 25})): {"wrap"},
+    ("Resize", "mode", frozenset({11, 13, 18, 19})): {"cubic"},
+    ("Resize", "coordinate_transformation_mode", frozenset({11})): {"tf_half_pixel_for_nn"},
+    ("Resize", "coordinate_transformation_mode", frozenset({19})): {"half_pixel_symmetric"},
+    ("ScatterElements", "reduction", frozenset({18})): {"max", "min"},
+    ("ScatterND", "reduction", frozenset({18})): {"max", "min"},
+    ("Upsample", "mode", frozenset({1})): {"bilinear"},
+    ("Upsample", "mode", frozenset({7, 9, 10})): {"linear"},
+}
+"""By operator, attribute and versions, the words that only these versions have, by the pages of ONNX."""
+
+
+@pytest.mark.slow
+def test_the_words_that_only_some_versions_of_an_operator_have_are_those_of_its_pages() -> None:
+    words: dict[tuple[str, str, frozenset[int]], set[str]] = {}
+    for spec in (spec for spec in shipped().specs() if spec.operator.startswith("onnx/")):
+        for name in {a.name for v in spec.versions.values() for a in v.signature.attributes if a.kind == "string"}:
+            with_it = {int(n): v for n, v in spec.versions.items() if v.signature.attribute(name)}
+            for word in {
+                w for v in with_it.values() for w in v.parameters.get(name, {}).values() if isinstance(w, str)
+            }:
+                versions = frozenset(n for n, v in with_it.items() if word in v.parameters.get(name, {}).values())
+                if versions != with_it.keys():
+                    words.setdefault((spec.operator.partition("/")[2], name, versions), set()).add(word)
+    assert words == GAINED_OR_LOST

@@ -118,7 +118,7 @@ class LeakyTogether(Together):
 
     def prepare(self, program: Program, /) -> Any:
         self.prepared.append(Once(self.errors))
-        return self.prepared[-1] if program.inputs[0].type == "int32" else super().prepare(program)  # type: ignore[union-attr]
+        return self.prepared[-1] if program.given[0].type == "int32" else super().prepare(program)
 
 
 def test_a_program_that_fails_together_runs_all_its_cases_alone_so_that_a_leak_between_them_shows() -> None:

@@ -247,6 +247,17 @@ def test_a_backend_that_dies_whenever_it_is_used_again_fails(period: str, monkey
 
 
 @pytest.mark.slow
+def test_a_program_that_dies_when_it_runs_again_alone_fails() -> None:
+    spec = backend_spec("python:fakes.fragile_backends:WrongTogether")
+    ran = run_cases(Assignment(spec, SOURCE), [[*DRAWS, DOUBLE]], jobs=1, limits=LIMITS)
+    results = {one.result.case: one.result for one in ran if isinstance(one, Judged)}
+    assert {result.outcome for result in results.values()} == {"pass", "crash"}
+    failed = {case: result.detail or "" for case, result in results.items() if result.outcome == "crash"}
+    assert failed.keys() <= {*DRAWS}
+    assert all(detail.startswith("state: dies when used again") for detail in failed.values())
+
+
+@pytest.mark.slow
 def test_a_death_that_does_not_come_again_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_OPENED", str(tmp_path / "opened"))
     outcomes, deaths = found("DiesOnce", DRAWS)
