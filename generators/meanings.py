@@ -6,6 +6,7 @@ other sizes, and a name or number is right if it is right in every valid one.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ from .arithmetic.recording import Recording
 from .arithmetic.tape import Asks
 from .families import reference_of
 from .fills import FIRST
-from .nodes import admitted_by_own_version, unknown_to_own_version
+from .nodes import admitted_by_own_version, unknown_to_own_version, version_of_kept_node
 from .operands import Argument, Arrays
 from .parameters import free_letters
 from .rows import without_settings
@@ -45,16 +46,57 @@ class CasesOfEveryKind(GeneratedCases):
     """Generated cases, also as they are for backends that do not run programs."""
 
     def meaning(self, kind: BackendKind) -> CaseSource:
-        """Return the cases for backends of a kind; a conversion is judged by what the program computes."""
-        return self if kind == "convert" else Meanings(self, kind)
+        """Return the cases for backends of a kind."""
+        return Originals(self) if kind == "convert" else Meanings(self, kind)
 
-    def admitted(self, program: ModelProgram, inputs: Sequence[Array]) -> Expectation | None:
-        """Return what the text of its own version admits of a model of one node, as `admitted_by_own_version` does."""
-        return admitted_by_own_version(program, inputs, self.library)
 
-    def unknown(self, program: ModelProgram) -> str:
+@dataclass(frozen=True)
+class Originals:
+    """The cases of a source for converters, and what the text says of models that these make; picklable.
+
+    A converter may answer anything: what the model that it makes has to compute, `answered` says.
+    """
+
+    source: GeneratedCases
+
+    def case(self, text: str, /) -> Batch:
+        """Return one case as a batch of one. Raises CaseIdError."""
+        return next(self.batches([text]))
+
+    def batches(self, texts: Sequence[str], /) -> Iterator[Batch]:
+        """Yield the cases with these ids, in this order. Raises CaseIdError."""
+        for part in self.source.parts(texts):
+            plain, lanes = self.source.question(part), len(part.ids)
+            options = () if part.recording is None else (_plain((), "anything", lanes),)
+            yield replace(plain, expectation=Expectation(options, part.types, lanes))
+
+    def answered(self, texts: Sequence[str], /) -> Iterator[Batch]:
+        """Yield the cases one by one, with what their programs compute. Raises CaseIdError."""
+        return self.source.cases(texts)
+
+    def unknown(self, program: ModelProgram, /) -> str:
         """Return what of a model its own version does not have, as `unknown_to_own_version` does."""
-        return unknown_to_own_version(program, self.library)
+        return unknown_to_own_version(program, self.source.library)
+
+    def admitted(self, program: ModelProgram, inputs: Sequence[Array], /) -> Expectation | None:
+        """Return what the text of its own version admits of a model of one node, as `admitted_by_own_version` does."""
+        return admitted_by_own_version(program, inputs, self.source.library)
+
+    def is_kept(self, case: Batch, converted: ModelProgram, /) -> bool:
+        """Return whether a conversion of a single case's program is right by the text alone.
+
+        It is if it only changes the opset, and the node has the same formula there; False if that is unknown.
+        """
+        part = functools.cache(lambda: next(self.source.parts(case.ids)))
+
+        def shapes() -> Sequence[Shape | None]:
+            recording = part().recording
+            return () if recording is None else recording.shapes
+
+        version = version_of_kept_node(case.program, converted, self.source.library, shapes)
+        if version is None or version.operator == case.program.operator:
+            return version is not None
+        return part().recording is not None and part().lane.prepared.is_same_in(version, part().tensors)
 
 
 @dataclass(frozen=True)
@@ -91,8 +133,7 @@ def one_of_each_program(
     for text in ids:
         case = parse_id(text)
         bare = without_settings(case, "draw", "seed")
-        row = source.row(case)
-        if row.rejected:
+        if _is_rejected(source, case):
             chosen = kind == "check" and bare not in seen and all(map(is_static, source.parts([text])))
         else:
             bare = replace(bare, fill=FIRST, edge=None)
@@ -100,6 +141,14 @@ def one_of_each_program(
         if chosen or text in named:
             seen.add(bare)
             yield text
+
+
+def _is_rejected(source: GeneratedCases, case: CaseId) -> bool:
+    if case.edge is None:
+        return False
+    spec, key = source.library.operator_version(case.operator)
+    edge = spec.version(key).edge(case.edge)
+    return source.row(case).rejected if edge is None else edge.rejected  # the row says what is wrong with the id
 
 
 def validity_of(part: Part, program: Program) -> Expectation:

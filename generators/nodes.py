@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from ..cases.batch import Expectation
 from ..cases.elements import Array, content, from_tensor_proto, type_of
 from ..cases.errors import OpconformError
 from ..cases.foreign import StoredCase, StoredValue
-from ..cases.program import Attribute, Body, Input, ModelProgram, OperatorVersion, Output, Program, Structure
+from ..cases.program import Attribute, Body, Input, ModelProgram, Output, Program, Structure
 from ..specs.loader import Library, UnknownOperator
 from ..specs.model import Signature, Spec, VersionSpec
 from .arithmetic.recording import Recording
@@ -22,7 +23,12 @@ from .families import reference_of
 from .operands import attribute_from
 
 if TYPE_CHECKING:
+    from google.protobuf.message import Message
     from onnx import GraphProto, ModelProto, NodeProto
+
+
+Shapes: TypeAlias = Sequence[tuple[int, ...] | None]
+"""The shapes of outputs, None for one that is not known."""
 
 
 class NotCovered(OpconformError):  # noqa: N818 - named for what is not covered
@@ -57,16 +63,21 @@ def admitted(stored: StoredCase, library: Library) -> Admitted:
 def unknown_to_own_version(program: ModelProgram, library: Library) -> str:
     """Return what of a model the version of its node does not have, in words, empty if there is nothing.
 
-    That is the node itself, if it is deprecated there and was not in the program's own version, an attribute, or a word
-    that an attribute has in other versions only. Nodes in bodies are not read, and operators without a spec neither.
+    That is the node itself, if it is deprecated there and was not in the program's own version, an attribute, a word
+    that an attribute has in other versions only, a number of inputs or outputs, or a type. Nodes in bodies are not
+    read, and operators without a spec neither.
     """
     model = _parsed(program)
     opset = _opset(model)
+    types = {i.name: i.type for i in program.feeds} | {o.name: o.type for o in program.answers}
+    types |= {constant.name: type_of(from_tensor_proto(constant)) for constant in model.graph.initializer}
     for node in model.graph.node:
         with contextlib.suppress(UnknownOperator, ValueError):
             spec = library.spec(f"{program.operator.standard}/{node.op_type}")
             version = spec.versions[_version_in(spec, opset)]
-            unknown = _unknown(node, spec, version, program.operator)
+            unknown = _unknown_attribute(node, spec, version)
+            if version.operator != program.operator:
+                unknown = unknown or _unknown_to_signature(node, version, types)
             if unknown and node.domain in ("", "ai.onnx"):
                 return unknown
     return ""
@@ -125,10 +136,84 @@ def admitted_by_own_version(program: ModelProgram, inputs: Sequence[Array], libr
     return None if answers.invalid else answers.expectation
 
 
-def _unknown(node: NodeProto, spec: Spec, version: VersionSpec, before: OperatorVersion) -> str:
-    """Return what of a node its version does not have, as `unknown_to_own_version` says; `before` was converted."""
-    if version.signature.deprecated and version.operator != before:
-        return f"{version.operator} is deprecated"
+def version_of_kept_node(
+    program: Program, converted: ModelProgram, library: Library, shapes: Callable[[], Shapes]
+) -> VersionSpec | None:
+    """Return the version that a program's node has after a conversion that changes the opset and nothing else.
+
+    None if the conversion changes more, if that version does not allow the node, or if another node, such as one in a
+    body, has another version than before. It may declare the outputs' shapes if they are `shapes`.
+    """
+    from ..cases.onnx_model import onnx_model  # noqa: PLC0415 - it imports onnx
+
+    before, after = onnx_model(program), _parsed(converted)
+    if after.functions or not _is_same_graph(before.graph, after.graph):
+        return None
+    if before.graph.output != after.graph.output and not _declares(before.graph, after.graph, shapes()):
+        return None
+    own, opsets = program.operator, (_opset(before), _opset(after))
+    nodes = list(_nodes(before.graph))
+    try:
+        specs = {node.op_type: library.spec(f"{own.standard}/{node.op_type}") for node in nodes}
+        versions = {name: [spec.versions[_version_in(spec, n)] for n in opsets] for name, spec in specs.items()}
+    except (UnknownOperator, ValueError):
+        return None
+    others_change = any(old is not new for name, (old, new) in versions.items() if name != own.name)
+    if others_change or any(node.domain not in ("", "ai.onnx") for node in nodes):
+        return None
+    version = versions[own.name][1]
+    types = {i.name: i.type for i in program.given} | {o.name: o.type for o in program.answers}
+    alike = [node for node in nodes if node.op_type == own.name]
+    allowed = version.operator == own or all(_allows(version.signature, node, types) for node in alike)
+    return version if allowed and not version.signature.deprecated else None
+
+
+def _is_same_graph(before: GraphProto, after: GraphProto) -> bool:
+    """Return whether graphs have the same nodes, constants and inputs; names of nodes do not count."""
+
+    def written(messages: Iterable[Message]) -> list[bytes]:
+        return [message.SerializeToString(deterministic=True) for message in messages]
+
+    def nodes(graph: GraphProto) -> Iterator[tuple[object, ...]]:
+        for node in graph.node:
+            attributes = sorted(written(node.attribute))
+            yield node.op_type, node.domain, node.overload, [*node.input], [*node.output], attributes
+
+    return (
+        len(before.node) == len(after.node)
+        and all(map(operator.eq, nodes(before), nodes(after)))
+        and sorted(written(before.initializer)) == sorted(written(after.initializer))
+        and written(before.input) == written(after.input)
+        and not (before.sparse_initializer or after.sparse_initializer)
+    )
+
+
+def _declares(before: GraphProto, after: GraphProto, shapes: Shapes) -> bool:
+    """Return whether a graph's outputs have the names and types of another's, all tensors, and these shapes."""
+    if not len(before.output) == len(after.output) == len(shapes):
+        return False
+    for old, new, shape in zip(before.output, after.output, shapes, strict=True):
+        was, is_ = old.type.tensor_type, new.type.tensor_type
+        same = (old.name, was.elem_type) == (new.name, is_.elem_type) and new.type.HasField("tensor_type")
+        dims = [dim.dim_value if dim.HasField("dim_value") else None for dim in is_.shape.dim]
+        fits = shape is not None and len(dims) == len(shape)
+        fits = fits and all(dim in (None, size) for dim, size in zip(dims, shape or (), strict=True))
+        if old != new and not (same and (fits or not is_.HasField("shape"))):
+            return False
+    return True
+
+
+def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
+    """Yield the nodes of a graph, and those in their bodies."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for body in (attribute.g, *attribute.graphs):
+                yield from _nodes(body)
+
+
+def _unknown_attribute(node: NodeProto, spec: Spec, version: VersionSpec) -> str:
+    """Return an attribute of a node, or a word of one, that its version does not have; empty if there is none."""
     for attribute in node.attribute:
         name, value = attribute.name, attribute.s.decode(errors="replace")
         if version.signature.attribute(name) is None:
@@ -139,16 +224,44 @@ def _unknown(node: NodeProto, spec: Spec, version: VersionSpec, before: Operator
     return ""
 
 
+def _unknown_to_signature(node: NodeProto, version: VersionSpec, types: Mapping[str, str]) -> str:
+    """Return what a version does not have of a node, its inputs, outputs and types, in words; empty if nothing.
+
+    Fewer inputs are right: ONNX's IR lets optional ones at the end be left out, whatever a page says of their number.
+    """
+    signature = version.signature
+    if signature.deprecated:
+        return f"{version.operator} is deprecated"
+    for names, (_, most), what in (
+        (node.input, signature.input_counts, "inputs"),
+        (node.output, signature.output_counts, "outputs"),
+    ):
+        if most is not None and len(names) > most:
+            return f"{version.operator} does not have {len(names)} {what}"
+    for letter, type_ in sorted(_typed_ports(node, signature, types)):
+        if letter in signature.types and type_ not in signature.types[letter]:
+            return f"{version.operator} has no {type_} for {letter}"
+    return ""
+
+
 def _is_allowed(stored: StoredCase, library: Library) -> bool:
     """Return whether a version's signature has a model's attributes, inputs, outputs and their types."""
     node, _, version = _single(stored, library)
-    signature, values = version.signature, (*_values(stored.model.graph, stored).values(), *stored.outputs)
+    values = (*_values(stored.model.graph, stored).values(), *stored.outputs)
+    return _allows(version.signature, node, {value.name: value.type for value in values})
+
+
+def _allows(signature: Signature, node: NodeProto, types: Mapping[str, str]) -> bool:
+    """Return whether a signature has a node's attributes, inputs, outputs and their types, by name of the value.
+
+    False for a node with bodies: nobody has checked what they declare.
+    """
     attributes = {attribute.name: attribute.kind for attribute in map(attribute_from, node.attribute)}
     if {"graph", "graphs"} & {*attributes.values()}:
-        return False  # nobody has checked what their bodies declare
+        return False
     counts = ((node.input, signature.input_counts), (node.output, signature.output_counts))
     given = {port.name for port, name in zip(signature.inputs, node.input, strict=False) if name}
-    pairs = _typed_ports(node, signature, {value.name: value.type for value in values})
+    pairs = _typed_ports(node, signature, types)
     letters = [(letter, type_) for letter, type_ in pairs if letter in signature.types]
     return (
         all((known := signature.attribute(name)) and known.kind == kind for name, kind in attributes.items())

@@ -83,7 +83,10 @@ class Prepared:
     @functools.cached_property
     def facts(self) -> Facts:
         """The facts that the operator's formula depends on, apart from data."""
-        row, version = self.row, self.row.version
+        return self._facts(self.row.version)
+
+    def _facts(self, version: VersionSpec) -> Facts:
+        """Return the facts, for the row's version or one whose inputs and outputs have the same names."""
         given = {a.name: a.value for a in self.attributes}
         variadic = {port.name for port in version.signature.inputs if port.is_variadic}
         ports = {
@@ -92,7 +95,7 @@ class Prepared:
         }
         floats = [leaf.type for argument in self.arguments for leaf in argument.leaves]
         return Facts(
-            operator=f"{row.spec.standard}/{row.spec.name}",
+            operator=f"{self.row.spec.standard}/{self.row.spec.name}",
             version=version.operator.version,
             ports=ports,
             outputs=dict(self.outputs),
@@ -122,12 +125,35 @@ class Prepared:
 
     def recording(self, known: Mapping[str, Array]) -> Recording | None:
         """Return the formula for written values and the `known` values of other ports; None if it asks for more."""
-        written = {argument.port.name: argument.value for argument in self.arguments if argument.value is not None}
         try:
-            return self.record(reference_of(self.row.spec, self.row.version), self.facts, {**written, **known})
+            return self.record(reference_of(self.row.spec, self.row.version), self.facts, {**self._written, **known})
         except Asks as asked:
             self.asks.add(asked.port)
             return None
+
+    def is_same_in(self, version: VersionSpec, tensors: Mapping[str, Arrays]) -> bool:
+        """Return whether another version has the same formula for one lane, with the same names around it.
+
+        False also if that is unknown.
+        """
+        own, other = self.row.version.signature, version.signature
+        named = all(
+            [(port.name, port.is_variadic) for port in before] == [(port.name, port.is_variadic) for port in after]
+            for before, after in ((own.inputs, other.inputs), (own.outputs, other.outputs))
+        )
+        if not named:
+            return False
+        known = {name: tensors[name][0][0, ...] for name in self.asks}
+        try:
+            made = self.record(reference_of(self.row.spec, version), self._facts(version), {**self._written, **known})
+        except (Asks, OpconformError):
+            return False
+        own_formula = formula_of(self, tensors)
+        return made is own_formula or made.content == own_formula.content
+
+    @functools.cached_property
+    def _written(self) -> dict[str, Array]:
+        return {argument.port.name: argument.value for argument in self.arguments if argument.value is not None}
 
     def program(self, tensors: Mapping[str, Arrays], lane: int, ranks: Sequence[int | None]) -> Program:
         """Return the program that a backend compiles, with the constants of one lane."""

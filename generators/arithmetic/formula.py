@@ -128,6 +128,11 @@ class Formula:
     forks: tuple[Fork, ...]
     types: tuple[str, ...]
 
+    @property
+    def content(self) -> tuple[object, ...]:
+        """Hashable; formulas with the same content compute the same."""
+        return self.graph.content, self.forks, self.types
+
     @functools.cached_property
     def live(self) -> tuple[int, ...]:
         """The nodes that any result of a case needs."""

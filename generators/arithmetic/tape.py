@@ -360,7 +360,7 @@ class Recorder:
             answers: Answered = {}
             try:
                 made = record(function, facts, known, answers)
-                recording = self._same.setdefault((made.graph.content, made.forks, made.types), made)
+                recording = self._same.setdefault(made.content, made)
             except Asks as asks:
                 recording = asks
             if len(self._known) >= _MOST_KEPT:

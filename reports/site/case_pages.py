@@ -413,7 +413,7 @@ class Details:
             name = self.gathered.cases[number]
             kinds = {column: self._kinds[column] for column in results[number]}
             digests = frozenset(  # tools that run nothing have expectations of their own
-                (r.case_digest, r.expectation_digest if kinds[column] in ("run", "convert") else None)
+                (r.case_digest, r.expectation_digest if kinds[column] == "run" else None)
                 for column, r in results[number].items()
             )
             kept = {column: self.kept.answers.get((name, column)) for column in results[number]}

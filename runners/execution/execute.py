@@ -251,6 +251,8 @@ class Worker:
 
     def _judged(self, keys: Sequence[str], begin: Begin) -> Iterator[bytes]:
         turns, blocks = self._turns(keys), deque[list[PendingBatch | _Ours]]()
+        if self.conversions is not None:
+            self.conversions.begin(keys)
         while True:
             while len(blocks) < _AHEAD and (block := self._block(turns)):
                 blocks.append(block)

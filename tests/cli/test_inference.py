@@ -178,16 +178,29 @@ def test_a_conversion_that_fails_only_together_with_others_is_judged_alone(run) 
 
 
 def test_a_conversion_that_no_backend_can_judge_says_so(run) -> None:
-    ran = run("python:fakes.libraries:Keeps", "--select", "onnx/RMSNormalization-23/float32,bfloat16/2x3x5,5/*")
+    ran = run("python:fakes.libraries:DescribesTo25", "--select", "onnx/RMSNormalization-23/float32,bfloat16/2x3x5,5/*")
     assert {r["outcome"] for r in ran.lines} == {"unsupported"}
     assert all(r["detail"].startswith("not judged: no backend is right on the original") for r in ran.lines)
+
+
+def test_a_conversion_that_only_changes_the_opset_is_judged_by_the_text_alone(run) -> None:
+    kept = run("python:fakes.libraries:Keeps", "--select", "onnx/RMSNormalization-23/float32,bfloat16/2x3x5,5/*").lines
+    raised = run("python:fakes.libraries:Raises", "--select", "onnx/Flatten-9/int32/3x5x33/*").lines  # version 13
+    assert {r["outcome"] for r in (*kept, *raised)} == {"pass"}
+    assert {(*r["behaviour"]["judged-on"],) for r in (*kept, *raised)} == {("text",)}
+    softmax = run("python:fakes.libraries:Raises", "--select", "onnx/Softmax-11/float32/2x2x3x2/*").lines
+    assert "wrong-value" in {r["outcome"] for r in softmax}  # version 13 no longer flattens its input
+    lowered = run("python:fakes.libraries:Lowers", "--select", "onnx/MatMul-13/int32*").lines
+    assert {r["detail"] for r in lowered} == {"the conversion is invalid: onnx/MatMul-1 has no int32 for T"}
 
 
 HEADS = "onnx/Attention-24/float32,float32,bool/3*1x2x3x4/kv_num_heads=2;q_num_heads=2/eighths/heads-beside"
 
 
 def test_a_refusal_that_the_text_admits_shows_nothing_about_a_conversion(run) -> None:
-    (result,) = run("onnx-convert", "--select", HEADS).lines  # version 25 is refused, its page says no more than 24
+    (result,) = run(
+        "python:fakes.libraries:DescribesTo25", "--select", HEADS
+    ).lines  # version 25 is refused, its page says no more than 24
     assert (result["outcome"], result["detail"].partition(":")[0]) == ("unsupported", "not judged")
     assert "right on the original; on the conversion refuses, as it may (" in result["detail"]
 
@@ -210,7 +223,9 @@ SCALAR = "onnx/ReduceLogSumExp-28/float32/scalar/axes=omitted;keepdims=1;noop_wi
 
 
 def test_a_question_that_the_new_version_leaves_open_too_may_be_answered_anew(run) -> None:
-    (result,) = run("onnx-convert-down", "--select", SCALAR).lines  # onnxruntime has other kernels for version 18
+    (result,) = run(
+        "python:fakes.libraries:Describes", "--select", SCALAR
+    ).lines  # onnxruntime has another kernel there
     assert (result["outcome"], result["behaviour"]["exponentials"]) == ("pass", ["stable"])
 
 

@@ -113,9 +113,32 @@ class SpoilsTogether(Keeps):
 class Raises(Keeps):
     """Says that a model is of opset 18, and changes nothing else."""
 
+    opset = 18
+
     def changed(self, model: Any) -> Any:
-        model.opset_import[0].version = 18
+        model.opset_import[0].version = self.opset
         return model
+
+
+class Lowers(Raises):
+    """Says that a model is of opset 1."""
+
+    opset = 1
+
+
+class Describes(Raises):
+    """Also describes the inputs: that is more than a change of opset, so the text alone does not judge it."""
+
+    def changed(self, model: Any) -> Any:
+        for given in model.graph.input:
+            given.doc_string = "an input"
+        return super().changed(model)
+
+
+class DescribesTo25(Describes):
+    """Does so for opset 25."""
+
+    opset = 25
 
 
 # Libraries that can be asked about their operations: real ones about a few of them, and ones that go wrong
