@@ -28,7 +28,7 @@ from ...cases.program import (
 )
 from ..primitives.errors import format_of, kind_of
 from .formula import Fork, Rules, Tested
-from .graph import Graph, Value
+from .graph import Graph, Value, frozen
 from .options import flushed_input
 from .recording import Recording
 
@@ -347,7 +347,7 @@ class Recorder:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[object, ...], list[tuple[Answered, Recording | Asks]]] = {}
+        self._known: dict[tuple[object, ...], _Answers | Recording | Asks] = {}
         self._same: dict[tuple[object, ...], Recording] = {}
 
     def __call__(self, function: Reference, facts: Facts, known: Mapping[str, Array]) -> Recording:
@@ -355,32 +355,47 @@ class Recorder:
         values = ((name, content(known[name])) for name in sorted(known))
         ports = (*facts.ports.items(), *facts.captured.items(), *facts.structures.items(), *facts.outputs.items())
         key = (function, ports, tuple(values), tuple(facts.precision.items()))
-        recording = next((stored for answers, stored in self._known.get(key, ()) if _holds(answers, facts)), None)
+        recording = self._known.get(key)
+        while isinstance(recording, _Answers):
+            recording = recording.after.get(_typed(facts.answer(recording.question)))
         if recording is None:
-            answers: Answered = {}
-            try:
-                made = record(function, facts, known, answers)
-                recording = self._same.setdefault(made.content, made)
-            except Asks as asks:
-                recording = asks
-            if len(self._known) >= _MOST_KEPT:
-                self._known.clear()
-                self._same.clear()
-            self._known.setdefault(key, []).append((answers, recording))
+            recording = self._recorded(function, facts, known, key)
         if isinstance(recording, Asks):
             raise Asks(recording.port)
         return recording
 
+    def _recorded(
+        self, function: Reference, facts: Facts, known: Mapping[str, Array], key: tuple[object, ...]
+    ) -> Recording | Asks:
+        answers: Answered = {}
+        recording: Recording | Asks
+        try:
+            made = record(function, facts, known, answers)
+            recording = self._same.setdefault(made.content, made)
+        except Asks as asks:
+            recording = asks
+        if len(self._known) >= _MOST_KEPT:
+            self._known.clear()
+            self._same.clear()
+        after: dict[Any, Any] = self._known
+        place: object = key
+        for question, answer in answers.items():
+            after, place = after.setdefault(place, _Answers(question)).after, _typed(answer)
+        after[place] = recording
+        return recording
 
-def _holds(answers: Answered, facts: Facts) -> bool:
-    return all(_is_same(facts.answer(question), answer) for question, answer in answers.items())
+
+@dataclass(frozen=True)
+class _Answers:
+    """What a reference asks next, and what follows each answer; its next question depends on nothing else."""
+
+    question: Question
+    after: dict[object, _Answers | Recording | Asks] = field(default_factory=dict)
 
 
-def _is_same(a: object, b: object) -> bool:
-    """Return whether answers are equal, including their types: a reference may distinguish 1 from 1.0."""
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(map(_is_same, a, b))
-    return type(a) is type(b) and a == b
+def _typed(answer: object) -> object:
+    """Return a key that two answers share only if they are equal to the bit, with their types: 1 is not 1.0."""
+    return tuple(map(_typed, answer)) if isinstance(answer, tuple) else frozen(answer)
 
 
 def record(

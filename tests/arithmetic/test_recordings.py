@@ -10,7 +10,7 @@ from fakes.recorded import admitted, recorded
 
 from opconform.cases.batch import Expectation, Flag, Labels
 from opconform.cases.errors import OpconformError
-from opconform.generators.arithmetic.tape import Asks, Call, Facts, Port, Value, record
+from opconform.generators.arithmetic.tape import Asks, Call, Facts, Port, Recorder, Value, record
 from opconform.generators.primitives.machine import Machine
 
 
@@ -165,6 +165,21 @@ def test_what_is_written_twice_is_one_node() -> None:
     x = np.ones((1, 3), np.float32)
     recording = recorded(lambda c, v: (v + 1.0) * (v + 1.0), [x], ["float32"])
     assert [node.name for node in recording.graph.nodes] == ["port", "literal", "reshape", "add", "mul"]
+
+
+def test_programs_share_a_recording_if_they_answer_alike_what_is_asked_of_them() -> None:
+    def reference(c: Call, x: Value) -> Value:
+        return x + c.attr("a") if c.attr("kind") == "plus" else x * c.attr("b")
+
+    def made(**attributes: object) -> object:
+        return recorder(reference, Facts("a/B", 1, {"x": Port("float32", (2,))}, {"y": "float32"}, attributes), {})
+
+    recorder = Recorder()
+    assert made(kind="plus", a=1, b=2) is made(kind="plus", a=1, b=3)  # nobody asks for b
+    assert made(kind="times", a=1, b=2) is made(kind="times", a=9, b=2)
+    assert made(kind="plus", a=0.0, b=2) is not made(kind="plus", a=-0.0, b=2)  # equal, but not to the bit
+    assert made(kind="plus", a=1, b=2) is not made(kind="plus", a=1.0, b=2)
+    assert made(kind="times", a=1, b=2) is not made(kind="plus", a=1, b=2)
 
 
 def test_a_derivation_has_a_line_for_every_node() -> None:
