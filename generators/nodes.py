@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from ..cases.batch import Expectation
-from ..cases.elements import Array, content, from_tensor_proto, type_of
+from ..cases.elements import Array, content, from_tensor_proto, numbered, type_of
 from ..cases.errors import OpconformError
 from ..cases.foreign import StoredCase, StoredValue
 from ..cases.program import Attribute, Body, Input, ModelProgram, Output, Program, Structure
@@ -63,14 +63,19 @@ def admitted(stored: StoredCase, library: Library) -> Admitted:
 def unknown_to_own_version(program: ModelProgram, library: Library) -> str:
     """Return what of a model the version of its node does not have, in words, empty if there is nothing.
 
-    That is the node itself, if it is deprecated there and was not in the program's own version, an attribute, a word
-    that an attribute has in other versions only, a number of inputs or outputs, or a type. Nodes in bodies are not
-    read, and operators without a spec neither.
+    That is the model itself, if its bytes are none; the node, if it is deprecated there and was not in the program's
+    own version; an attribute; a word that an attribute has in other versions only; a number of inputs or outputs; or a
+    type. Nodes in bodies are not read, and operators without a spec neither.
     """
-    model = _parsed(program)
+    from google.protobuf.message import DecodeError  # noqa: PLC0415 - as onnx
+
+    try:
+        model = _parsed(program)
+    except DecodeError:
+        return "its bytes are no ONNX model"
     opset = _opset(model)
     types = {i.name: i.type for i in program.feeds} | {o.name: o.type for o in program.answers}
-    types |= {constant.name: type_of(from_tensor_proto(constant)) for constant in model.graph.initializer}
+    types |= {c.name: e.name for c in model.graph.initializer if (e := numbered(c.data_type)) is not None}
     for node in model.graph.node:
         with contextlib.suppress(UnknownOperator, ValueError):
             spec = library.spec(f"{program.operator.standard}/{node.op_type}")
@@ -107,7 +112,7 @@ def admitted_by_own_version(program: ModelProgram, inputs: Sequence[Array], libr
     """
     model = _parsed(program)
     graph = model.graph
-    constants = [node for node in graph.node if node.op_type == "Constant" and node.attribute[0].name == "value"]
+    constants = [n for n in graph.node if n.op_type == "Constant" and [a.name for a in n.attribute] == ["value"]]
     if len(graph.node) > 1:  # a converter writes what was an attribute as a constant
         for node in constants:
             graph.initializer.add().CopyFrom(node.attribute[0].t)

@@ -241,6 +241,14 @@ def test_a_conversion_that_its_version_does_not_have_is_wrong_even_if_a_backend_
     }
 
 
+def test_a_conversion_may_be_any_bytes(run) -> None:
+    (garbled,) = {r["detail"] for r in run("python:fakes.libraries:Garbles", "--select", SUM).lines}
+    assert garbled == "the conversion is invalid: its bytes are no ONNX model"
+    odd = run("python:fakes.libraries:AddsOddParts", "--select", SUM).lines
+    assert {r["outcome"] for r in odd} == {"error"}
+    assert all(r["detail"].startswith("the conversion no longer runs") for r in odd)
+
+
 DEPRECATED = "onnx/Scatter-11/bool,int32/*"
 
 

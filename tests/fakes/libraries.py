@@ -120,6 +120,23 @@ class Raises(Keeps):
         return model
 
 
+class Garbles(Keeps):
+    """Answers bytes that are no model."""
+
+    def prepare(self, program: Program) -> Knows:
+        self.texts = [np.frombuffer(b"\xff\xff\xffno model", np.uint8)]
+        return self
+
+
+class AddsOddParts(Keeps):
+    """Adds a constant of a type that there is not, and a Constant without a value."""
+
+    def changed(self, model: Any) -> Any:
+        model.graph.initializer.add(name="odd", data_type=99, dims=[7], raw_data=b"1")
+        model.graph.node.add(op_type="Constant", output=["none"])
+        return model
+
+
 class Lowers(Raises):
     """Says that a model is of opset 1."""
 
