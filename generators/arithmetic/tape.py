@@ -378,10 +378,10 @@ class Recorder:
             self._known.clear()
             self._same.clear()
         after: dict[Any, Any] = self._known
-        place: object = key
+        last: object = key
         for question, answer in answers.items():
-            after, place = after.setdefault(place, _Answers(question)).after, _typed(answer)
-        after[place] = recording
+            after, last = after.setdefault(last, _Answers(question)).after, _typed(answer)
+        after[last] = recording
         return recording
 
 
