@@ -152,7 +152,7 @@ def version_of_kept_node(
     from ..cases.onnx_model import onnx_model  # noqa: PLC0415 - it imports onnx
 
     before, after = onnx_model(program), _parsed(converted)
-    if after.functions or not _is_same_graph(before.graph, after.graph):
+    if after.functions or before.ir_version != after.ir_version or not _is_same_graph(before.graph, after.graph):
         return None
     if before.graph.output != after.graph.output and not _declares(before.graph, after.graph, shapes()):
         return None
@@ -174,7 +174,7 @@ def version_of_kept_node(
 
 
 def _is_same_graph(before: GraphProto, after: GraphProto) -> bool:
-    """Return whether graphs have the same nodes, constants and inputs; names of nodes do not count."""
+    """Return whether graphs have the same nodes, constants, inputs and declared values; nodes' names do not count."""
 
     def written(messages: Iterable[Message]) -> list[bytes]:
         return [message.SerializeToString(deterministic=True) for message in messages]
@@ -189,6 +189,7 @@ def _is_same_graph(before: GraphProto, after: GraphProto) -> bool:
         and all(map(operator.eq, nodes(before), nodes(after)))
         and sorted(written(before.initializer)) == sorted(written(after.initializer))
         and written(before.input) == written(after.input)
+        and written(before.value_info) == written(after.value_info)
         and not (before.sparse_initializer or after.sparse_initializer)
     )
 

@@ -247,6 +247,8 @@ def test_a_conversion_may_be_any_bytes(run) -> None:
     odd = run("python:fakes.libraries:AddsOddParts", "--select", SUM).lines
     assert {r["outcome"] for r in odd} == {"error"}
     assert all(r["detail"].startswith("the conversion no longer runs") for r in odd)
+    future = run("python:fakes.libraries:ComesFromTheFuture", "--select", SUM).lines
+    assert "text" not in {word for r in future for word in r["behaviour"].get("judged-on", ())}
 
 
 DEPRECATED = "onnx/Scatter-11/bool,int32/*"

@@ -137,6 +137,14 @@ class AddsOddParts(Keeps):
         return model
 
 
+class ComesFromTheFuture(Keeps):
+    """Says that a model is of an IR version that nobody knows."""
+
+    def changed(self, model: Any) -> Any:
+        model.ir_version = 99
+        return model
+
+
 class Lowers(Raises):
     """Says that a model is of opset 1."""
 
