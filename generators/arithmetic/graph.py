@@ -536,21 +536,15 @@ def _error_beyond(c: Arithmetic, node: Node, y: Known, xs: Sequence[Known], es: 
             for x, e in zip(xs, es, strict=True)
         ]
         error = room.bound(c, y, xs, plain, **p)
-        wide, errors = [widened(x.v) for x in xs], [_numbers(e.e, x.v.shape) for x, e in zip(xs, es, strict=True)]
-        far = np.zeros(y.v.shape, object)
-        for signs in itertools.product((-1, 1), repeat=len(xs)):
-            end = room.exact(*(x + sign * e for x, e, sign in zip(wide, errors, signs, strict=True)), **p)
-            far = np.maximum(far, _or_infinite(abs(end - widened(y.v))))
-        size = abs(widened(y.v)) + far
-        if room.accumulates:
-            size = room.exact(*(abs(x) + e for x, e in zip(wide, errors, strict=True)), **p)
-        unit = max(c.accumulator.roundoff, c.storage.roundoff)
-        beyond = (far + room.roundings(c, [x.v.shape[1:] for x in xs], **p) * unit * size) * SLACK
         lost = [np.where(False if x.beyond is None else x.beyond, np.nan, x.f) for x in xs]
         there = np.isnan(np.asarray(room.exact(*lost, **p))) & ~np.isnan(y.f)
         there = there if y.beyond is None else there | y.beyond
-        usual = without_nan(np.broadcast_to(error.e, y.v.shape), 0.0)
-        error.e = np.where(there, np.maximum(beyond, np.where(np.isfinite(usual), usual, 0.0)), error.e)
+        if there.any():
+            usual = without_nan(np.broadcast_to(error.e, y.v.shape), 0.0)
+            least = np.where(np.isfinite(usual), usual, 0.0)
+            farthest = _farthest(c, node, y, xs, es, there)
+            error.e = np.broadcast_to(np.asarray(error.e), y.v.shape).astype(object)
+            error.e[there] = np.maximum(farthest, least[there])
     if y.beyond is None:
         error.e = _floats(error.e)
     else:
@@ -558,9 +552,28 @@ def _error_beyond(c: Arithmetic, node: Node, y: Known, xs: Sequence[Known], es: 
     return error
 
 
-def _numbers(error: Size, shape: tuple[int, ...]) -> Array:
-    """Return errors as numbers of any size; infinite ones stay so."""
-    return widened(np.broadcast_to(np.asarray(error), shape))
+def _farthest(
+    c: Arithmetic, node: Node, y: Known, xs: Sequence[Known], es: Sequence[Error], there: Array
+) -> Array:
+    """Return the error under the mask `there` that operands' errors of any size and the roundings make: [n], gmpy2's."""
+    room, p, shape = node.room, node.parameters, y.v.shape
+    every = [(x.v, np.broadcast_to(np.asarray(e.e), x.v.shape)) for x, e in zip(xs, es, strict=True)]
+    exact = y.v
+    if room.elementwise:  # as if each of these elements were a lane
+        every = [tuple(np.broadcast_to(array, shape)[there] for array in pair) for pair in every]
+        exact, there = y.v[there], np.ones(np.count_nonzero(there), bool)
+    wide, errors = [widened(x) for x, _ in every], [widened(e) for _, e in every]
+    exact = widened(exact)
+    far = np.zeros(exact.shape, object)
+    for signs in itertools.product((-1, 1), repeat=len(xs)):
+        end = room.exact(*(x + sign * e for x, e, sign in zip(wide, errors, signs, strict=True)), **p)
+        far = np.maximum(far, _or_infinite(abs(end - exact)))
+    size = abs(exact) + far
+    if room.accumulates:
+        size = room.exact(*(abs(x) + e for x, e in zip(wide, errors, strict=True)), **p)
+    unit = max(c.accumulator.roundoff, c.storage.roundoff)
+    most: Array = (far + room.roundings(c, [x.v.shape[1:] for x in xs], **p) * unit * size) * SLACK
+    return most[there]
 
 
 def _floats(error: Size) -> Size:

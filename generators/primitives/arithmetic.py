@@ -310,7 +310,7 @@ def carried(operation: Callable[[Array, Array], Array], a: Array, b: Array) -> A
 class Add(Primitive):
     """The sum of two operands."""
 
-    name, rational, overflows = "add", True, True
+    name, rational, overflows, elementwise = "add", True, True, True
     text = "{0} + {1}: u·|y|, nothing where exact"
 
     @staticmethod
@@ -358,7 +358,7 @@ def _no_rest(a: Array, b: Array) -> Array:
 class Mul(Primitive):
     """The product of two operands."""
 
-    name, rational, overflows = "mul", True, True
+    name, rational, overflows, elementwise = "mul", True, True, True
     text = "{0} · {1}: u·|y|, nothing where exact"
 
     @staticmethod
@@ -416,7 +416,7 @@ class Div(Primitive):
     A spec's `precision` replaces this: a number of ulp, even if exact, except for zeros and infinities.
     """
 
-    name, rational = "div", True
+    name, rational, elementwise = "div", True, True
     text = "{0} / {1}: 2·u·|y|, u·|y| by a power of two, nothing where exact"
 
     @classmethod
@@ -626,7 +626,7 @@ class OrZero(Primitive):
 class Reciprocal(Primitive):
     """One divided by the operand; the spec may give a budget in ulp, for approximate reciprocals."""
 
-    name, rational = "reciprocal", True
+    name, rational, elementwise = "reciprocal", True, True
     text = "1 / {0}: 2·u·|y|, u·|y| by a power of two, nothing where exact; or a budget of the spec's"
 
     @classmethod

@@ -252,7 +252,7 @@ def _outcomes(x: Known, error: Error) -> Flags:
 class Either(Primitive):
     """Two algorithms, element by element; the value is the first one's, and the results of both are admitted."""
 
-    name, work, text = "either", "rounds", "{0}, or {1}: what either admits"
+    name, work, elementwise, text = "either", "rounds", True, "{0}, or {1}: what either admits"
 
     @staticmethod
     def exact(*xs: Array, **_: Any) -> Array:

@@ -29,6 +29,10 @@ _FEW_BITS: Final = 11
 """The significant bits of float16 and TensorFloat-32; bfloat16 has fewer."""
 
 
+_NUMPYS_OWN: Final = MappingProxyType({(11, 15): np.float16, (24, 127): np.float32})
+"""The types of formats by precision and largest exponent, if NumPy itself rounds float64 numbers to them."""
+
+
 @functools.cache
 def format_of(name: str) -> FloatFormat:
     """Return the format of a floating-point element type, or `tf32`. Raises KeyError or TypeError for another name."""
@@ -75,20 +79,20 @@ def holds(form: FloatFormat, values: Array) -> Array:
     """Return a mask of the float64 values that the format represents exactly; infinities and NaN always count."""
     if form.precision >= 53:
         return np.ones(values.shape, bool)
-    finite = np.isfinite(values)
-    numbers = np.where(finite, values, 0.0)
-    exponent = np.frexp(numbers)[1]
-    grid = np.maximum(exponent - form.precision, lowest_of(form))
-    return np.asarray(~finite | ((lowest_bit(numbers) >= grid) & (np.abs(numbers) <= form.largest)))
+    return np.asarray((nearest(form, values) == values) | np.isnan(values))
 
 
 def nearest(form: FloatFormat, values: Array) -> Array:
     """Round float64 values to the format, to nearest and ties to even, overflow to infinity (IEEE 754, clause 4.3.1).
 
-    Computed with integers rather than by a cast: casts of float64 to bfloat16 round twice in some libraries.
+    Computed with integers rather than by a cast, except for NumPy's own formats: casts of float64 to bfloat16 round
+    twice in some libraries.
     """
     if form.precision >= 53:
         return values
+    if (own := _NUMPYS_OWN.get((form.precision, form.emax))) is not None:  # six times as fast
+        with np.errstate(all="ignore"):
+            return values.astype(own).astype(np.float64)
     finite = np.isfinite(values)
     numbers = np.where(finite, values, 0.0)
     exponent = np.frexp(numbers)[1]

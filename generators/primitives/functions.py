@@ -55,6 +55,7 @@ class Function(Primitive):
     the operands with exact results.
     """
 
+    elementwise = True
     ulp: ClassVar[tuple[float, float]]
     domain: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     at_ends: ClassVar[tuple[float, float]]

@@ -21,7 +21,8 @@ class Primitive:
     may be read as zero but nothing rounds; or `rounds`. `keeps_zeros`: the result's zeros have the signs of the
     operand's; `frees_zeros`: they have either sign. `rational`: fractions are enough to compute it. `overflows`: a
     whole result may not fit its type. `widens`: `exact` accepts float64 and, with `wide`, returns gmpy2.mpfr.
-    `accumulates`: a machine's order and its accumulator make a difference. `text` describes it and its charge.
+    `accumulates`: a machine's order and its accumulator make a difference. `elementwise`: it rounds, and each
+    element of the result depends on the operands' elements at its index alone. `text` describes it and its charge.
     """
 
     name: ClassVar[str] = ""
@@ -32,6 +33,7 @@ class Primitive:
     overflows: ClassVar[bool] = False
     widens: ClassVar[bool] = False
     accumulates: ClassVar[bool] = False
+    elementwise: ClassVar[bool] = False
     text: ClassVar[str] = ""
 
     @classmethod
