@@ -27,6 +27,7 @@ from ..primitives.errors import (
     NEGATIVE_ZERO,
     POSITIVE,
     POSITIVE_ZERO,
+    PRECISION,
     ZERO,
     Context,
     Error,
@@ -46,6 +47,9 @@ from .formula import Fork, Formula, Rules, Work
 from .graph import Graph, bounded
 
 _VAGUE_FROM = 32  # outputs: a second moment over fewer means too little
+
+_TWICE_AS_LONG = 2.0**-900
+"""From here on, a sum of two float64 numbers has 107 significant bits."""
 
 Outputs: TypeAlias = tuple[Bounds, ...]
 MaybeFlags: TypeAlias = Array | None
@@ -431,7 +435,7 @@ class Branch:
             if self.graph.nodes[at].kind != "real":
                 residues.append(None)
             elif self.maker.recording.wide:
-                residues.append(Residue(np.broadcast_to(_rest(self.values[at]), shape), np.zeros(shape)))
+                residues.append(Residue(np.broadcast_to(self.values[at].rest, shape), np.zeros(shape)))
             elif errors[at].quiet:  # what is exact in a narrower format is exact in the carrier
                 residues.append(Residue(np.zeros(shape), np.zeros(shape)))
             else:
@@ -556,15 +560,6 @@ def _unknown(bounds: Bounds) -> Array:
     return np.isnan(bounds.value) if bounds.value.dtype.kind == "f" else np.zeros(bounds.value.shape, bool)
 
 
-def _rest(known: Known) -> Array:
-    finite = known.finite
-    if known.v.dtype != object:
-        return np.zeros(known.v.shape)
-    with precise(), np.errstate(all="ignore"):
-        rest = rounded(widened(known.v) - np.where(finite, known.f, 0.0).astype(object))
-    return np.where(finite, rest, 0.0)
-
-
 def bounds_of(known: Known, error: Error, type_: str, context: Context) -> Bounds:
     """Return the bounds of a result: from fl(v-e) to fl(v+e), where fl rounds to the output type.
 
@@ -575,10 +570,9 @@ def bounds_of(known: Known, error: Error, type_: str, context: Context) -> Bound
     value, e = known.f, error.e
     with np.errstate(all="ignore"):
         if known.v.dtype == object:
-            exact = widened(known.v)
             if isinstance(e, float) or e.dtype != object:
                 e = np.where(np.isfinite(e), e, np.inf) * np.ones(value.shape)
-            lower, upper = _inward(exact - e.astype(object), 1), _inward(exact + e.astype(object), -1)
+            lower, upper = _end(known, e, 1), _end(known, e, -1)
             e = e.astype(np.float64)
         else:
             lower, upper = value - e, value + e
@@ -605,11 +599,27 @@ def bounds_of(known: Known, error: Error, type_: str, context: Context) -> Bound
     return Bounds(type_, value, lower, upper, flags)
 
 
-def _inward(end: Array, side: int) -> Array:
-    """Return an interval's end, rounded inward to the nearest float64 number; `side` 1: it is the lower end."""
-    nearby = rounded(end)
-    outside = np.isfinite(nearby) & np.asarray(side * (end - nearby.astype(object)) > 0, bool)
+def _end(known: Known, e: Array, side: int) -> Array:
+    """Return an end of [v-e, v+e], rounded inward to the nearest float64 number; `side` 1: it is the lower end."""
+    size = known.size[known.size > 0]
+    if e.dtype == object or known.beyond is not None or size.min(initial=1.0) < _TWICE_AS_LONG:
+        end = widened(known.v) - side * e.astype(object)
+        nearby = rounded(end)
+        left = end - nearby.astype(object)
+    else:  # ten times as fast, with the same result: v is the sum of two float64 numbers to 107 bits
+        first, left = _sum_of_two(known.f, -side * e)
+        nearby, left = _sum_of_two(first, left + known.rest)
+        nearby = np.where(nearby == 0, first, nearby)  # with the first one's sign
+        left = np.where(np.abs(left) > np.abs(nearby) * 2.0**-PRECISION, left, 0.0)
+    outside = np.isfinite(nearby) & np.asarray(side * left > 0, bool)
     return np.where(outside, np.nextafter(nearby, side * np.inf), nearby)
+
+
+def _sum_of_two(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return a sum in float64 and what it lacks (Knuth's TwoSum), 0 for infinities and NaN."""
+    total = a + b
+    part = total - a
+    return total, np.where(np.isfinite(total), (a - (total - part)) + (b - part), 0.0)
 
 
 def exact_bounds(known: Known, error: Error, type_: str) -> Bounds:

@@ -258,6 +258,18 @@ class Known:
         return found if found.any() else None
 
     @property
+    def rest(self) -> Array:
+        """What float64 rounds off; 0 for infinities and NaN, and if it is below float64's numbers."""
+        return self.fact("rest", self._rest)
+
+    def _rest(self) -> Array:
+        if self.v.dtype != object:
+            return np.zeros(self.v.shape)
+        with precise(), np.errstate(all="ignore"):
+            rest = rounded(widened(self.v) - np.where(self.finite, self.f, 0.0).astype(object))
+        return np.where(self.finite, rest, 0.0)
+
+    @property
     def clean(self) -> Array:
         """The float64 values, with zeros in place of infinities and NaN."""
         return self.f if self.all_finite else self.fact("clean", lambda: np.where(self.finite, self.f, 0.0))
