@@ -441,12 +441,11 @@ def _exact(node: Node, known: Values, arrays: Sequence[Array], *, wide: bool) ->
         return lifted(arrays[node.parameters["port"]], node.type)
     if node.name == "literal":
         return literal(node)
-    xs = [known[a].v for a in node.args]
-    room = node.room
+    xs, room = [known[a].v for a in node.args], node.room
     if wide and room.work == "rounds" and node.kind == "real":
         if room.widens:
             return np.asarray(room.exact(*xs, wide=True, **node.parameters))
-        xs = [widened(x) if x.dtype == np.float64 else x for x in xs]
+        xs = [known[a].wide if x.dtype == np.float64 else x for a, x in zip(node.args, xs, strict=True)]
     return np.asarray(room.exact(*xs, **node.parameters))
 
 

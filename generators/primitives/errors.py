@@ -258,6 +258,11 @@ class Known:
         return found if found.any() else None
 
     @property
+    def wide(self) -> Array:
+        """The values as numbers of the wide carrier."""
+        return self.fact("wide", lambda: widened(self.v))
+
+    @property
     def rest(self) -> Array:
         """What float64 rounds off; 0 for infinities and NaN, and if it is below float64's numbers."""
         return self.fact("rest", self._rest)
