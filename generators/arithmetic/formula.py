@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -81,30 +81,46 @@ class Work:
     alone: bool
 
 
-def work_of(graph: Graph, fork: Fork) -> Work:
-    """Return the properties of a fork's computation."""
-    work, most, means = {"moves"}, 1, []
-    live = [at for at in graph.live(fork.outputs) if graph.nodes[at].args]
-    keeps: dict[int, bool] = {}
-    rounding, alone = set[int](), False
+class _Share(NamedTuple):
+    """What a node contributes to every computation that needs it; `work` is empty if no real number is computed."""
+
+    terms: int
+    keeps_zeros: bool
+    work: str
+    alone: bool
+
+
+def _shares(graph: Graph, live: Sequence[int]) -> dict[int, _Share]:
+    """Return the share of each of these nodes, except ports and literals."""
+    shares: dict[int, _Share] = {}
     for at in live:
         node = graph.nodes[at]
-        most = max(most, node.room.terms([graph.nodes[a].shape for a in node.args], **node.parameters))
-        none = node.parameters.get("axes") == ()
-        alone = alone or (none and not node.shape and node.name in ("sum", "mean"))
-        kept = node.room.keeps_zeros or node.parameters.get("signed", False) or none
-        own = node.kind != "real" or node.room.frees_zeros
-        keeps[at] = own or (kept and all(keeps.get(a, True) for a in node.args))
-        if node.computes:
-            work.add(node.room.work)
-            if node.room.work == "rounds":
-                rounding.add(at)
-            if node.name == "mean":
-                means.append(at)
-    level = next(w for w in ("rounds", "selects", "moves") if w in work)
-    inner = frozenset(rounding - _last(graph, fork.outputs)) if rounding else frozenset[int]()
-    copies = tuple(keeps.get(at, True) for at in fork.outputs)
-    return Work(level, copies, most, frozenset(means), tuple(sorted(rounding)), inner, alone)
+        if node.args:
+            room, p = node.room, node.parameters
+            none = p.get("axes") == ()
+            keeps = node.kind != "real" or room.frees_zeros
+            if not keeps and (room.keeps_zeros or p.get("signed", False) or none):
+                keeps = all(shares[a].keeps_zeros for a in node.args if a in shares)
+            terms = room.terms([graph.nodes[a].shape for a in node.args], **p)
+            alone = none and not node.shape and node.name in ("sum", "mean")
+            shares[at] = _Share(terms, keeps, room.work if node.computes else "", alone)
+    return shares
+
+
+def _work_of(graph: Graph, outputs: tuple[int, ...], shares: Mapping[int, _Share]) -> Work:
+    """Return the properties of the computation of some outputs; `shares` are those of all the nodes that they need."""
+    work = {at: share.work for at, share in shares.items()}
+    level = next((w for w in ("rounds", "selects") if w in work.values()), "moves")
+    rounding = {at for at in shares if work[at] == "rounds"}
+    return Work(
+        level=level,  # type: ignore[arg-type]  # one of the three
+        copies=tuple(shares[at].keeps_zeros if at in shares else True for at in outputs),
+        terms=max((share.terms for share in shares.values()), default=1),
+        means=frozenset(at for at in shares if work[at] and graph.nodes[at].name == "mean"),
+        rounding=tuple(sorted(rounding)),
+        inner=frozenset(rounding - _last(graph, outputs)),
+        alone=any(share.alone for share in shares.values()),
+    )
 
 
 def _last(graph: Graph, outputs: Sequence[int]) -> set[int]:
@@ -236,7 +252,12 @@ class Formula:
     @functools.cached_property
     def works(self) -> tuple[Work, ...]:
         """The properties of each fork's computation."""
-        return tuple(work_of(self.graph, fork) for fork in self.forks)
+        shares = _shares(self.graph, self.live)
+        made = {
+            outputs: _work_of(self.graph, outputs, {at: shares[at] for at in self.live_of(outputs) if at in shares})
+            for outputs in dict.fromkeys(fork.outputs for fork in self.forks)
+        }
+        return tuple(made[fork.outputs] for fork in self.forks)
 
     @functools.cached_property
     def _lives(self) -> dict[tuple[int, ...], tuple[int, ...]]:

@@ -153,21 +153,21 @@ class Graph:
 
     def literal(self, number: Any, type_: str) -> Value:
         """Return the node of a number or array of numbers, exactly as written."""
-        return self._leaf("literal", ("number", number), np.shape(number), type_)
+        shape = () if isinstance(number, float) else np.shape(number)
+        return self._leaf("literal", ("number", number), shape, type_)
 
     def node(self, name: str, operands: Sequence[Value], parameters: Mapping[str, Any]) -> Value:
         """Return the node of a primitive; its shape comes from its exact value over zero lanes."""
         args = tuple([o.at for o in operands])
-        held = tuple([(k, frozen(v)) for k, v in parameters.items()]) if parameters else ()
-        key = (name, args, held)
-        at = self._places.get(key)
-        if at is None:
-            nodes = [self.nodes[a] for a in args]
-            types = tuple([node.type for node in nodes])
-            shape, type_ = _result(name, types, tuple([node.shape for node in nodes]), _Frozen(held, parameters))
-            computes = type_ if kind_of(type_) == "real" else next((n.computes for n in nodes if n.computes), "")
-            return self._added(key, Node(name, args, parameters, shape, type_, computes, (name, type_, held)))
-        return Value(self, at)
+        keys = _Frozen([(k, frozen(v)) for k, v in parameters.items()])
+        key = (name, args, keys)
+        if key in self._places:
+            return Value(self, self._places[key])
+        nodes = [self.nodes[a] for a in args]
+        keys.parameters = parameters
+        shape, type_ = _result(name, tuple([node.type for node in nodes]), tuple([node.shape for node in nodes]), keys)
+        computes = type_ if kind_of(type_) == "real" else next((n.computes for n in nodes if n.computes), "")
+        return self._added(key, Node(name, args, parameters, shape, type_, computes, (name, type_, keys)))
 
     def _leaf(self, name: str, parameter: tuple[str, object], shape: tuple[int, ...], type_: str) -> Value:
         computes = type_ if kind_of(type_) == "real" else ""
@@ -178,7 +178,7 @@ class Graph:
         if key not in self._places:
             at = self._places[key] = len(self.nodes)
             self.nodes.append(node)
-            hangs = {silence: None for a in node.args for silence in self._hangs.get(a, ())}
+            hangs = {silence: None for a in node.args if a in self._hangs for silence in self._hangs[a]}
             if node.name == "choice":
                 hangs[node.parameters["silence"]] = None
             if hangs:
@@ -202,19 +202,10 @@ class Graph:
         return tuple(sorted(need))
 
 
-class _Frozen:
-    """Parameters of a primitive, equal if their `key` is equal."""
+class _Frozen(tuple[object, ...]):
+    """The keys of a primitive's `parameters`, which make two of them equal."""
 
-    __slots__ = ("key", "parameters")
-
-    def __init__(self, key: tuple[object, ...], parameters: Mapping[str, Any]) -> None:
-        self.key, self.parameters = key, parameters
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Frozen) and self.key == other.key
+    parameters: Mapping[str, Any]
 
 
 @functools.lru_cache(maxsize=8192)
@@ -308,8 +299,8 @@ class Value:
     def aligned(self, *others: object) -> tuple[Value, ...]:
         """Return this value and others, with leading dimensions of 1 up to the largest rank."""
         every = (self, *map(self.of, others))
-        rank = max(v.rank for v in every)
-        return tuple(v.to_rank(rank) for v in every)
+        ranks = {len(value.shape) for value in every}
+        return every if len(ranks) == 1 else tuple(value.to_rank(max(ranks)) for value in every)
 
     def to_rank(self, rank: int) -> Value:
         """Return this value with leading dimensions of 1."""
@@ -514,7 +505,7 @@ def _error(node: Node, y: Known, xs: Sequence[Known], es: Sequence[Error], conte
         return charged(c, y, 0.0, flags, rule="convert")
     if node.name == "literal":
         return charged(c, y, 0.0, _signs(y.v), rule="convert") if node.kind == "real" else Error()
-    if node.kind == "real" and (y.beyond is not None or any(x.beyond is not None for x in xs)):
+    if node.kind == "real" and [value for value in (y, *xs) if value.beyond is not None]:
         return _error_beyond(c, node, y, xs, es)
     return node.room.bound(c, y, xs, es, **node.parameters)
 
@@ -541,7 +532,7 @@ def _error_beyond(c: Arithmetic, node: Node, y: Known, xs: Sequence[Known], es: 
         if there.any():
             usual = without_nan(np.broadcast_to(error.e, y.v.shape), 0.0)
             least = np.where(np.isfinite(usual), usual, 0.0)
-            farthest = _farthest(c, node, y, xs, es, there)
+            farthest = _farthest(c, node, (y, *xs), es, there)
             error.e = np.broadcast_to(np.asarray(error.e), y.v.shape).astype(object)
             error.e[there] = np.maximum(farthest, least[there])
     if y.beyond is None:
@@ -551,27 +542,27 @@ def _error_beyond(c: Arithmetic, node: Node, y: Known, xs: Sequence[Known], es: 
     return error
 
 
-def _farthest(
-    c: Arithmetic, node: Node, y: Known, xs: Sequence[Known], es: Sequence[Error], there: Array
-) -> Array:
-    """Return the error under the mask `there` that operands' errors of any size and the roundings make: [n], gmpy2's."""
-    room, p, shape = node.room, node.parameters, y.v.shape
-    every = [(x.v, np.broadcast_to(np.asarray(e.e), x.v.shape)) for x, e in zip(xs, es, strict=True)]
-    exact = y.v
+def _farthest(c: Arithmetic, node: Node, values: Sequence[Known], es: Sequence[Error], there: Array) -> Array:
+    """Return the error that operands' errors of any size and the roundings make under the mask `there`: [n], gmpy2's.
+
+    `values` are the result's, and each operand's.
+    """
+    room, p = node.room, node.parameters
+    exact, *operands = [x.v for x in values]
+    errors = [np.broadcast_to(np.asarray(e.e), x.shape) for x, e in zip(operands, es, strict=True)]
     if room.elementwise:  # as if each of these elements were a lane
-        every = [tuple(np.broadcast_to(array, shape)[there] for array in pair) for pair in every]
-        exact, there = y.v[there], np.ones(np.count_nonzero(there), bool)
-    wide, errors = [widened(x) for x, _ in every], [widened(e) for _, e in every]
-    exact = widened(exact)
+        operands, errors = ([np.broadcast_to(a, exact.shape)[there] for a in arrays] for arrays in (operands, errors))
+        exact, there = exact[there], np.ones(np.count_nonzero(there), bool)
+    exact, wide, errors = widened(exact), [widened(x) for x in operands], [widened(e) for e in errors]
     far = np.zeros(exact.shape, object)
-    for signs in itertools.product((-1, 1), repeat=len(xs)):
+    for signs in itertools.product((-1, 1), repeat=len(wide)):
         end = room.exact(*(x + sign * e for x, e, sign in zip(wide, errors, signs, strict=True)), **p)
         far = np.maximum(far, _or_infinite(abs(end - exact)))
     size = abs(exact) + far
     if room.accumulates:
         size = room.exact(*(abs(x) + e for x, e in zip(wide, errors, strict=True)), **p)
     unit = max(c.accumulator.roundoff, c.storage.roundoff)
-    most: Array = (far + room.roundings(c, [x.v.shape[1:] for x in xs], **p) * unit * size) * SLACK
+    most: Array = (far + room.roundings(c, [x.v.shape[1:] for x in values[1:]], **p) * unit * size) * SLACK
     return most[there]
 
 

@@ -460,7 +460,7 @@ class Branch:
     def _by_flush(
         self, summation: str, outputs: Outputs, errors: Mapping[int, Error], applies: Array
     ) -> Iterator[Option]:
-        flushing, inside, flushed = self._zeros(outputs, errors), self._inner_small(), outputs
+        flushing, inside, flushed = self._zeros(outputs, errors), self._inner_small, outputs
         if inside.any():
             changes = {} if summation == "sums" else {"summation": summation}
             variant = replace(self, context=self.context.using(summation, **changes)).flushing()
@@ -479,7 +479,7 @@ class Branch:
 
     def flushing(self) -> Context:
         """Return the arithmetic with flushed results inside the formula, if any may be flushed; else its own."""
-        if not self._inner_small().any():
+        if not self._inner_small.any():
             return self.context
         inner = self.context.level == "declared"
         return self.context.using(f"flush {self.context.variant}", flush=True, shares=inner)
@@ -496,8 +496,9 @@ class Branch:
             masks.append((least > 0) & (least < format_of(bounds.type).tiny))
         return masks
 
+    @functools.cached_property
     def _inner_small(self) -> Array:
-        """Return a mask of the lanes with results inside the formula below the normal range, including partial sums."""
+        """A mask of the lanes with results inside the formula below the normal range, including partial sums."""
         lanes = np.zeros(self.maker.lanes, bool)
         for at in self.work.rounding:
             node = self.graph.nodes[at]
