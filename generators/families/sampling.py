@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
 
 import numpy as np
 from gmpy2 import mpq
@@ -15,6 +14,7 @@ from gmpy2 import mpq
 from ...cases.elements import Array, element_type
 from ..arithmetic.tape import Call, Value
 from ..fills import Drawing
+from ..primitives.errors import each
 from . import Shaping
 from .resize import keys
 
@@ -67,7 +67,7 @@ def grid_sample(c: Call, x: Value, grid: Value) -> Value:
     c.require("padding", padding in ("zeros", "border", "reflection"))
     given = c.known(grid).astype(np.float64)
     finite = np.isfinite(given)
-    numbers = _each(mpq, np.where(finite, given, 0.0))
+    numbers = each(mpq, np.where(finite, given, 0.0))
     lines = [_line(c, n, grid[..., r - 1 - i], numbers[..., r - 1 - i], x) for i, n in enumerate(x.shape[2:])]
     if mode == "nearest":
         forms, tie = _nearest(c, x, lines, padding)
@@ -129,20 +129,13 @@ class _Line:
         if padding == "zeros":
             return np.where((places >= 0) & (places < self.extent), places, -1).astype(np.int64)
         if padding == "reflection":
-            places = _each(round, self.mirrored(_each(mpq, places))[0])
+            places = each(round, self.mirrored(each(mpq, places))[0])
         return places.clip(0, self.extent - 1).astype(np.int64)
 
     def chosen(self, choose: Callable[[mpq], int], padding: str) -> tuple[Array, Array]:
         """The elements that a rule chooses, and others that it may choose after rounding."""
-        near, low, high = (self.elements(_each(choose, self.at + s * self.reach), padding) for s in (0, -1, 1))
+        near, low, high = (self.elements(each(choose, self.at + s * self.reach), padding) for s in (0, -1, 1))
         return near, np.where(low != near, low, high)
-
-
-def _each(function: Callable[[Any], Any], x: Array) -> Array:
-    """The results of a function for each element, as an array of objects."""
-    found = np.empty(x.shape, object)
-    found.reshape(-1)[:] = [function(n) for n in x.reshape(-1).tolist()]
-    return found
 
 
 def _line(c: Call, extent: int, g: Value, numbers: Array, x: Value) -> _Line:
@@ -168,7 +161,7 @@ def _line(c: Call, extent: int, g: Value, numbers: Array, x: Value) -> _Line:
     if corners or (c.attr("padding_mode") == "reflection" and c.open("mirror") == "centers"):
         low, high = mpq(0), mpq(extent - 1)
     at = ((numbers + 1) * length - shift) / 2
-    return _Line(extent, at, _each(reach, numbers), value, low, high, (abs(numbers) > 1).astype(bool))
+    return _Line(extent, at, each(reach, numbers), value, low, high, (abs(numbers) > 1).astype(bool))
 
 
 def _ways(c: Call, lines: Sequence[_Line], padding: str, *, cubic: bool) -> tuple[str, ...]:
@@ -186,7 +179,7 @@ def _settled(line: _Line, padding: str, way: str) -> _Line:
         at, sign = line.mirrored(line.at)
     else:
         moved = line.outside & {"pixels": np.False_, "places": line.beyond, "centers": np.True_}[way]
-        at = np.where(moved, _each(lambda n: mpq(min(max(n, 0), line.extent - 1)), line.at), line.at)
+        at = np.where(moved, each(lambda n: mpq(min(max(n, 0), line.extent - 1)), line.at), line.at)
         sign = np.where(moved, 0, 1)
     value = line.value * sign + (at - line.at * sign).astype(np.float64)
     return replace(line, at=at, value=value, reach=line.reach * abs(sign))
@@ -237,7 +230,7 @@ def _interpolated(c: Call, x: Value, lines: Sequence[_Line], padding: str, curve
 
 def _floors(line: _Line) -> list[Array]:
     """The floors of coordinates, and other floors if rounding decides."""
-    near, low, high = (_each(math.floor, line.at + s * line.reach).astype(np.int64) for s in (0, -1, 1))
+    near, low, high = (each(math.floor, line.at + s * line.reach).astype(np.int64) for s in (0, -1, 1))
     other = np.where(low != near, low, high)
     return [near] if (other == near).all() else [near, other]
 
@@ -362,7 +355,7 @@ def weighed(c: Call, seen: Value, w: Value, form: Deformation, b: Value | None, 
 
 def _moved(extent: int, places: Array, move: Value, given: Array) -> _Line:
     """Whole coordinates along an axis of an image, each shifted by an offset."""
-    numbers = _each(mpq, given)
+    numbers = each(mpq, given)
     whole = np.broadcast_to(places, given.shape)
     precision = element_type(move.type).float_format.precision
 
@@ -372,7 +365,7 @@ def _moved(extent: int, places: Array, move: Value, given: Array) -> _Line:
         steady = (abs(n.numerator) + n.denominator) * most < 1 << precision
         return mpq(0) if steady else (abs(n) + most) * mpq(4, 1 << precision)
 
-    return _Line(extent, whole + numbers, _each(reach, numbers), move + whole, mpq(0), mpq(0), whole < 0)
+    return _Line(extent, whole + numbers, each(reach, numbers), move + whole, mpq(0), mpq(0), whole < 0)
 
 
 def quarters(drawing: Drawing) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -60,7 +62,7 @@ def unique(c: Call, x: Value) -> tuple[Value, ...]:
     c.require("axis-range", axis is None or -x.rank <= axis < x.rank)
     array = c.read("X")
     rows = array.reshape(-1, 1) if axis is None else np.moveaxis(array, axis, 0)
-    keys = [_key(row) for row in rows]
+    keys = _keys(rows)
     nan = c.open("nan") if any(_is_nan(part) for key in keys for part in key) else ""
     if nan.startswith("each"):
         keys = [(*key, place) if any(map(_is_nan, key)) else key for place, key in enumerate(keys)]
@@ -74,7 +76,7 @@ def unique(c: Call, x: Value) -> tuple[Value, ...]:
             c.open("complex-order")
         order.sort(key=lambda name: [_rank(part, late=not nan.endswith("first")) for part in name])
     places = np.array([first[name] for name in order], np.int64)
-    number = {name: place for place, name in enumerate(order)}
+    number, counts = {name: place for place, name in enumerate(order)}, Counter(names)
     found = rows[places] if axis is not None else array.reshape(-1)[places]
     y = c.constant(np.moveaxis(found, 0, axis) if axis is not None else found, x.type)
     if x.kind == "real" and _has_both_zeros(array):
@@ -83,7 +85,7 @@ def unique(c: Call, x: Value) -> tuple[Value, ...]:
         y,
         c.constant(places, "int64"),
         c.constant(np.array([number[name] for name in names], np.int64), "int64"),
-        c.constant(np.array([names.count(name) for name in order], np.int64), "int64"),
+        c.constant(np.array([counts[name] for name in order], np.int64), "int64"),
     )
 
 
@@ -107,9 +109,9 @@ def _is_nan(part: Any) -> bool:
     return bool(part != part)  # noqa: PLR0124 - NaN alone is not itself
 
 
-def _key(row: Array) -> tuple[Any, ...]:
-    """The elements of a slice as comparable and hashable keys; the two zeros are equal."""
-    flat = row.reshape(-1)
-    if flat.dtype == object or flat.dtype.kind in "biuc":
-        return tuple(flat.tolist())
-    return tuple((flat.astype(np.float64) + 0.0).tolist())
+def _keys(rows: Array) -> list[tuple[Any, ...]]:
+    """The elements of each slice as comparable and hashable keys; the two zeros are equal."""
+    flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))
+    if flat.dtype != object and flat.dtype.kind not in "biuc":
+        flat = flat.astype(np.float64) + 0.0
+    return [tuple(row) for row in flat.tolist()]

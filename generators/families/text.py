@@ -35,7 +35,7 @@ def split(c: Call, x: Value) -> tuple[Value, Value]:
     if most is not None and most < 0:
         most = -1 if c.open("maxsplit-negative") == "all" else 0
     blank = " \t\n\r\v\f"
-    others = "".join(sorted({letter for text in texts.flat for letter in text if letter.isspace()} - set(blank)))
+    others = "".join(sorted(filter(str.isspace, set("".join(texts.flat)) - set(blank))))
     if delimiter is None and others and c.open("unicode-space") == "splits":
         blank += others
     keep_one = delimiter is not None and "" in texts.flat and c.open("empty-text") == "one-empty-piece"
