@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from gmpy2 import mpq
 
 from ...cases.elements import Array
 from ..arithmetic.tape import Call, Value
@@ -36,13 +36,13 @@ def non_max_suppression(
         if one is not None and one.rank:
             c.open("rank")
     limit = 0 if most is None else int(c.known("max_output_boxes_per_class").reshape(()))
-    threshold = Fraction(0) if overlap is None else Fraction(float(c.known("iou_threshold").reshape(())))
+    threshold = mpq(0) if overlap is None else mpq(float(c.known("iou_threshold").reshape(())))
     c.require("threshold-range", 0 <= threshold <= 1)
     floor = None if least is None else float(c.known("score_threshold").reshape(()))
     corners, marks = [[_corners(c, box) for box in batch] for batch in c.known("boxes")], c.known("scores")
-    flat = Fraction(0)
+    flat = mpq(0)
     if any(bottom <= top or right <= left for batch in corners for top, left, bottom, right in batch):
-        flat = Fraction(2 if c.open("no-area") == "suppressed" else 0)
+        flat = mpq(2 if c.open("no-area") == "suppressed" else 0)
     rows = []
     for batch, group in np.ndindex(*marks.shape[:2]):
         mine = marks[batch, group]
@@ -58,19 +58,19 @@ def non_max_suppression(
     return c.constant(np.array(rows, np.int64).reshape(-1, 3), "int64")
 
 
-def _corners(c: Call, box: Array) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+def _corners(c: Call, box: Array) -> tuple[mpq, mpq, mpq, mpq]:
     """Top, left, bottom and right of a box given as two opposite corners, or as centre, width and height."""
-    a, b, d, e = (Fraction(float(v)) for v in box)
+    a, b, d, e = (mpq(float(v)) for v in box)
     if c.attr("center_point_box") == 1:
         return b - e / 2, a - d / 2, b + e / 2, a + d / 2
     return min(a, d), min(b, e), max(a, d), max(b, e)
 
 
-def _overlap(one: tuple[Fraction, ...], other: tuple[Fraction, ...], flat: Fraction) -> Fraction:
+def _overlap(one: tuple[mpq, ...], other: tuple[mpq, ...], flat: mpq) -> mpq:
     """Intersection over union; `flat` for two boxes without an area."""
     height = min(one[2], other[2]) - max(one[0], other[0])
     width = min(one[3], other[3]) - max(one[1], other[1])
-    shared = max(height, Fraction(0)) * max(width, Fraction(0))
+    shared = max(height, mpq(0)) * max(width, mpq(0))
     whole = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other)) - shared
     return shared / whole if whole else flat
 
@@ -158,11 +158,11 @@ def roi_align(c: Call, x: Value, rois: Value, batch_indices: Value) -> Value:
     c.require_if_stated("coordinates", way in ("half_pixel", "output_half_pixel"))
     images = c.known(batch_indices)
     c.require("batch-range", bool(((images >= 0) & (images < x.shape[0])).all()))
-    scale, shift = Fraction(c.float32("spatial_scale")), Fraction(1, 2) if way == "half_pixel" else Fraction(0)
+    scale, shift = mpq(c.float32("spatial_scale")), mpq(1, 2) if way == "half_pixel" else mpq(0)
     sizes, ratio = (c.attr("output_height"), c.attr("output_width")), c.attr("sampling_ratio")
     found = []
     for image, row in zip(images.tolist(), c.known(rois), strict=True):
-        x1, y1, x2, y2 = (Fraction(float(v)) * scale - shift for v in row)
+        x1, y1, x2, y2 = (mpq(float(v)) * scale - shift for v in row)
         small = y2 - y1 < 1 or x2 - x1 < 1
         if small:
             c.open("small")
@@ -183,12 +183,12 @@ def align_regions(c: Call, x: Value, rois: Value, batch_indices: Value) -> Value
     images = c.known(batch_indices)
     c.require("batch-range", bool(((images >= 0) & (images < x.shape[0])).all()))
     sizes, ratio = (c.attr("pooled_h"), c.attr("pooled_w")), c.attr("sampling_ratio")
-    scale = Fraction(c.float32("spatial_scale"))
+    scale = mpq(c.float32("spatial_scale"))
     c.require("sizes", min(sizes) > 0 and ratio >= 0 and scale > 0)
-    half = Fraction(1, 2)
+    half = mpq(1, 2)
     found = []
     for image, row in zip(images.tolist(), c.known(rois), strict=True):
-        points = [Fraction(float(v)) for v in row]
+        points = [mpq(float(v)) for v in row]
         if way == "half_pixel":
             x1, y1, x2, y2 = ((p + half) * scale - half for p in points)
         else:
@@ -204,18 +204,18 @@ def align_regions(c: Call, x: Value, rois: Value, batch_indices: Value) -> Value
 def _pooled(
     c: Call,
     x: Value,
-    spans: Sequence[tuple[Fraction, Fraction]],
+    spans: Sequence[tuple[mpq, mpq]],
     sizes: Sequence[int],
     ratio: int,
     *,
     free: bool,
 ) -> Value:
     """The cells of one region of x [C, H, W], from its first to its last row and column."""
-    lines: list[list[list[Fraction]]] = []
+    lines: list[list[list[mpq]]] = []
     for (low, high), size, extent in zip(spans, sizes, x.shape[1:], strict=True):
-        count = ratio or max(1, math.ceil((high - low) / size))
+        count = ratio or max(1, int(math.ceil((high - low) / size)))  # noqa: RUF046 - an mpz
         step = (high - low) / (size * count)
-        places = [low + step * (i + Fraction(1, 2)) for i in range(size * count)]
+        places = [low + step * (i + mpq(1, 2)) for i in range(size * count)]
         if min(places) < 0 or max(places) > extent - 1 or any(p.denominator & (p.denominator - 1) for p in places):
             c.open("outside")
             free = True
@@ -231,7 +231,7 @@ def _regions(c: Call, found: Sequence[Value], x: Value, sizes: Sequence[int]) ->
     return found[0].stack(*found[1:])
 
 
-def _sampled(c: Call, x: Value, lines: Sequence[Sequence[Sequence[Fraction]]]) -> Value:
+def _sampled(c: Call, x: Value, lines: Sequence[Sequence[Sequence[mpq]]]) -> Value:
     """The mean or maximum of each cell's samples of x [C, H, W], interpolated at the given rows and columns."""
     width = x.shape[2]
     places, weights = [], []
@@ -239,7 +239,8 @@ def _sampled(c: Call, x: Value, lines: Sequence[Sequence[Sequence[Fraction]]]) -
         for y, z in itertools.product(rows, columns):
             sides = []
             for p, n in zip((y, z), x.shape[1:], strict=True):
-                low = min(max(math.floor(p), 0), n - 1)  # beyond the image everything is open
+                # beyond the image everything is open
+                low = min(max(int(math.floor(p)), 0), n - 1)  # noqa: RUF046 - an mpz
                 sides.append(((low, 1 - p % 1), (min(low + 1, n - 1), p % 1)))
             for (row, high), (column, wide) in itertools.product(*sides):
                 places.append(row * width + column)

@@ -6,10 +6,10 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
+from gmpy2 import mpq
 
 from ...cases.elements import Array
 from ..arithmetic.binding import Formula
@@ -18,7 +18,7 @@ from ..fills import Drawing
 from . import detection
 from .normalization import along
 
-Box: TypeAlias = tuple[Fraction, Fraction, Fraction, Fraction]
+Box: TypeAlias = tuple[mpq, mpq, mpq, mpq]
 """Top, left, bottom and right."""
 
 
@@ -27,7 +27,7 @@ class _Limits:
     """What non maximum suppression stops at: the number of boxes, their overlap, their score; sigma softens scores."""
 
     most: float
-    overlap: Fraction
+    overlap: mpq
     least: float
     sigma: float
 
@@ -56,7 +56,7 @@ def non_max_suppression(
         numbers.append(0.0 if one is None else float(c.known(name).reshape(())))
     c.require("encoding", c.attr("box_encoding") in ("corner", "center"))
     c.require("threshold-range", 0 <= numbers[1] <= 1)
-    limits = _Limits(numbers[0], Fraction(numbers[1]), numbers[2], numbers[3])
+    limits = _Limits(numbers[0], mpq(numbers[1]), numbers[2], numbers[3])
     corners = [[_corners(c, box) for box in batch] for batch in c.known("boxes")]
     if any(bottom <= top or right <= left for batch in corners for top, left, bottom, right in batch):
         c.open("no-area")
@@ -131,19 +131,19 @@ def _kept(c: Call, corners: Sequence[Box], marks: Array, limits: _Limits) -> lis
 
 def _corners(c: Call, box: Array) -> Box:
     """The corners of a box given as two opposite ones, or as centre, width and height."""
-    a, b, d, e = (Fraction(float(v)) for v in box)
+    a, b, d, e = (mpq(float(v)) for v in box)
     if c.attr("box_encoding") == "center":
         return b - e / 2, a - d / 2, b + e / 2, a + d / 2
     return min(a, d), min(b, e), max(a, d), max(b, e)
 
 
-def _overlap(one: Box, other: Box) -> Fraction:
+def _overlap(one: Box, other: Box) -> mpq:
     """Intersection over union of two boxes, 0 if they have no area."""
     height = min(one[2], other[2]) - max(one[0], other[0])
     width = min(one[3], other[3]) - max(one[1], other[1])
-    shared = max(height, Fraction(0)) * max(width, Fraction(0))
+    shared = max(height, mpq(0)) * max(width, mpq(0))
     whole = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other)) - shared
-    return shared / whole if whole else Fraction(0)
+    return shared / whole if whole else mpq(0)
 
 
 def adaptive_avg_pool(c: Call, data: Value, size: Value) -> Value:
