@@ -444,8 +444,10 @@ def literal(node: Node) -> Array:
     """Return a literal's values, as one lane."""
     number = node.parameters["number"]
     if node.kind == "int":
-        integers = np.asarray(number, object)
-        fits = all(-(1 << 62) < int(n) < 1 << 62 for n in integers.flat)
+        integers = np.asarray(number)
+        if integers.dtype.kind not in "iu":
+            integers = integers.astype(object)
+        fits = not integers.size or -(1 << 62) < int(integers.min()) <= int(integers.max()) < 1 << 62
         return (integers.astype(np.int64) if fits else each(int, integers))[None]
     return np.asarray(number, NO_LANE[node.kind])[None]
 

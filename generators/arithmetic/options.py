@@ -65,6 +65,7 @@ class Maker:
     rules: Rules
     lanes: int
     _errors: dict[object, Mapping[int, Error]] = field(default_factory=dict)
+    _small: dict[object, Array] = field(default_factory=dict)
 
     @functools.cached_property
     def values(self) -> dict[int, Known]:
@@ -117,6 +118,21 @@ class Maker:
             outputs = [at for fork in recording.forks for at in fork.outputs]
             self._errors[key] = bounded(recording.graph, recording.live, values, context, outputs)
         return self._errors[key]
+
+    def small_inside(self, at: int, context: Context, values: Mapping[int, Known], *, last: bool) -> Array:
+        """Return a mask of the lanes in which a node has results below the normal range, computed once per context.
+
+        `last`: the node's own results are outputs, and do not count.
+        """
+        key = at, context.name, context.variant, values is self.values, last
+        if key not in self._small:
+            node, value, lanes = self.recording.graph.nodes[at], values[at], np.zeros(self.lanes, bool)
+            c = context.at(node.computes)
+            if not last:
+                lanes = lanes | self.any_lane((value.size > 0) & (value.size < 2 * c.storage.tiny))
+            inside = node.room.underflows(c, value, [values[a] for a in node.args], **node.parameters)
+            self._small[key] = lanes if inside is None else lanes | self.any_lane(inside)
+        return self._small[key]
 
     def expectation(self) -> Expectation:
         """Return the options of all forks, each in the lanes in which its silences are open."""
@@ -501,13 +517,7 @@ class Branch:
         """A mask of the lanes with results inside the formula below the normal range, including partial sums."""
         lanes = np.zeros(self.maker.lanes, bool)
         for at in self.work.rounding:
-            node = self.graph.nodes[at]
-            c, size = self.context.at(node.computes), self.values[at].size
-            if at in self.work.inner:
-                lanes = lanes | self.maker.any_lane((size > 0) & (size < 2 * c.storage.tiny))
-            inside = node.room.underflows(c, self.values[at], [self.values[a] for a in node.args], **node.parameters)
-            if inside is not None:
-                lanes = lanes | self.maker.any_lane(inside)
+            lanes = lanes | self.maker.small_inside(at, self.context, self.values, last=at not in self.work.inner)
         return lanes
 
     def _by_overflow(
