@@ -115,8 +115,8 @@ class Maker:
         key = context.name, context.variant, flushed
         if key not in self._errors:
             recording, values = self.recording, self.flushed[1] if flushed else self.values
-            outputs = [at for fork in recording.forks for at in fork.outputs]
-            self._errors[key] = bounded(recording.graph, recording.live, values, context, outputs)
+            outputs = tuple(dict.fromkeys(at for fork in recording.forks for at in fork.outputs))
+            self._errors[key] = bounded(recording.graph, recording.live_of(outputs), values, context, outputs)
         return self._errors[key]
 
     def small_inside(self, at: int, context: Context, values: Mapping[int, Known], *, last: bool) -> Array:
