@@ -25,9 +25,7 @@ from ..specs.model import Spec, Word
 _FAILED = 3
 
 
-def audited(
-    standard: str, specs: Path | None, *, as_json: bool, markdown: Path | None = None
-) -> tuple[Iterator[str], int]:
+def audited(standard: str, *, specs: Path | None, as_json: bool, markdown: Path | None) -> tuple[Iterator[str], int]:
     """Return the lines of an audit and its exit code; write coverage as a page to `markdown`.
 
     The code is 1 if a spec differs from the standard's schema or library, if a spec and its reference break their

@@ -11,9 +11,13 @@ import click
 
 from .common import (
     CASE_ID,
+    FOLDERS,
     JOBS,
+    JSON,
     MEMORY,
+    PARTIAL,
     PYTHON,
+    QUIET,
     REQUIRE,
     SEED,
     SELECT,
@@ -29,7 +33,9 @@ from .common import (
     seconds_option,
     sections,
     selection_of,
+    timeout_of,
     told,
+    told_each,
 )
 
 
@@ -38,21 +44,20 @@ from .common import (
     examples="opconform export --format onnx --out corpus\n"
     "opconform export --format npz --pack corpus.zip --select 'openvino/*'",
 )
-@click.option("--format", type=click.Choice(["onnx", "npz"]), required=True, help="ONNX's test data, or NumPy arrays.")
+@click.option(
+    "--format", "form", type=click.Choice(["onnx", "npz"]), required=True, help="ONNX's test data, or NumPy arrays."
+)
 @path_option("--out", "DIR", "The corpus's folder, new or empty; as --pack if it ends in .zip.")
 @path_option("--pack", "FILE", "The corpus as one zip file.")
 @planned
 @SPECS
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 @clear_errors
-def export(as_json: bool, **options: Any) -> None:
+def export(**options: Any) -> int:
     """Write cases to files that any language can read, with a manifest: a corpus."""
-    from .corpora import ExportOptions, export_lines  # noqa: PLC0415
-    from .corpora import export as write  # noqa: PLC0415
+    from .corpora import export as exported  # noqa: PLC0415
 
-    written = write(ExportOptions(selection_of(options), **options))
-    for line in export_lines(written, as_json=as_json):
-        click.echo(line)
+    return told(exported(selection_of(options), **options))
 
 
 @click.command(
@@ -90,7 +95,7 @@ def verify(path: Path, key: Path | None, seed: int | None) -> int:
 )
 @click.argument("old", type=click.Path(path_type=Path))
 @click.argument("new", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 @clear_errors
 def corpus_diff(old: Path, new: Path, as_json: bool) -> int:
     """List added, removed and changed cases of two corpora or locks; exits 1 if there are any."""
@@ -135,8 +140,8 @@ def corpus_diff(old: Path, new: Path, as_json: bool) -> int:
 @PYTHON
 @REQUIRE
 @click.option("--arithmetic", metavar="NAME|FILE", help="Declared arithmetic: tf32, bfloat16-accumulation or a file.")
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@QUIET
+@JSON
 @clear_errors
 def audit_model(**options: Any) -> int:
     """Judge each node of an ONNX model alone, on the tensors that a backend itself produced.
@@ -145,9 +150,9 @@ def audit_model(**options: Any) -> int:
     bounds, and what could not be judged and why. Bodies of If and Loop are audited as models of their own. Exits 1 if a
     node is wrong, 2 if nothing could be judged.
     """
-    from .models import ModelOptions, audit_model  # noqa: PLC0415
+    from .models import audit_model  # noqa: PLC0415
 
-    return audit_model(ModelOptions(**options))
+    return audit_model(**options)
 
 
 @click.command(
@@ -171,13 +176,11 @@ def audit_model(**options: Any) -> int:
 @click.option("--strict", is_flag=True, help="Exit 1 also if nothing is known of some node.")
 @SEED
 @JOBS
-@seconds_option(
-    "--timeout", 10.0, "Time limit of a case in seconds; preparing its program may take three times as long."
-)
+@timeout_of("a case")
 @MEMORY
 @PYTHON
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@QUIET
+@JSON
 @clear_errors
 def can(**options: Any) -> int:
     """Say which nodes of an ONNX model a backend computes rightly, as far as results show.
@@ -187,16 +190,16 @@ def can(**options: Any) -> int:
     and --results, the results that ship with this release are used. Exits 1 if a node fails or is unsupported, 2 if
     nothing is known of any.
     """
-    from .models import CanOptions, can  # noqa: PLC0415
+    from .models import can  # noqa: PLC0415
 
-    return can(CanOptions(**options))
+    return can(**options)
 
 
 @click.command("known-results", cls=Examples, examples="opconform dev known-results opconform-results/2026-11-28")
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @path_option("--out", "DIR", "Another folder to write to.")
 @clear_errors
-def known_results(folders: tuple[Path, ...], out: Path | None) -> None:
+def known_results(folders: tuple[Path, ...], out: Path | None) -> int:
     """Write what backends made of each case, for `opconform can`: a file for each release of a backend.
 
     DIR is a results folder with the cases of the default plan. Cases whose digests are not the locked ones any more are
@@ -204,7 +207,7 @@ def known_results(folders: tuple[Path, ...], out: Path | None) -> None:
     """
     from .models import write_known_results  # noqa: PLC0415
 
-    click.echo("\n".join(write_known_results(folders, out)))
+    return told(write_known_results(folders, out))
 
 
 @click.command(cls=Examples, examples="opconform dev lock --check\nopconform dev lock")
@@ -224,31 +227,27 @@ def lock(**options: Any) -> int:
 
     A changed expectation needs a line in docs/expectation-changes.md, and a matching version.
     """
-    from .locking import LockOptions  # noqa: PLC0415
     from .locking import lock as locked  # noqa: PLC0415
 
-    return told(*locked(LockOptions(**options)))
+    return told(*locked(**options))
 
 
 @click.command(
     cls=Examples, examples="opconform dev audit onnx\nopconform dev audit --json\nopconform dev audit openvino"
 )
 @click.argument("standard", metavar="[STANDARD]", default="onnx")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 @path_option("--markdown", "FILE", "Write coverage as a page of the docs.")
 @SPECS
 @clear_errors
-def audit(standard: str, as_json: bool, markdown: Path | None, specs: Path | None) -> int:
+def audit(standard: str, **options: Any) -> int:
     """Compare the spec files with the standard's schemas or library, and show coverage; a difference exits 1.
 
     STANDARD is onnx (the default), openvino or onednn. The last two query a library, which must be installed.
     """
     from .auditing import audited  # noqa: PLC0415
 
-    lines, code = audited(standard, specs, as_json=as_json, markdown=markdown)
-    for line in lines:
-        click.echo(line)
-    return code
+    return told(*audited(standard, **options))
 
 
 @click.command(
@@ -259,7 +258,7 @@ def audit(standard: str, as_json: bool, markdown: Path | None, specs: Path | Non
 )
 @click.argument("one", metavar="A")
 @click.argument("other", metavar="B")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 @SPECS
 @clear_errors
 def diff(one: str, other: str, as_json: bool, specs: Path | None) -> None:
@@ -303,13 +302,8 @@ def page(operators: tuple[str, ...], title: str | None, out: Path | None, specs:
     newest versions of the operators with each other.
     """
     from ..reports.difference import page as page_of  # noqa: PLC0415
-    from ..reports.text import write_text  # noqa: PLC0415
 
-    text = page_of(operators, title or ", ".join(operators), specs)
-    if out is None:
-        click.echo(text, nl=False)
-    else:
-        write_text(out, text)
+    _print_or_write(out, page_of(operators, title or ", ".join(operators), specs))
 
 
 @click.command(
@@ -328,13 +322,17 @@ def bindings(standard: str, markdown: Path | None, specs: Path | None) -> None:
     the two differ.
     """
     from ..reports.bindings import conversions  # noqa: PLC0415
+
+    _print_or_write(markdown, conversions(standard, specs))
+
+
+def _print_or_write(file: Path | None, text: str) -> None:
     from ..reports.text import write_text  # noqa: PLC0415
 
-    text = conversions(standard, specs)
-    if markdown is None:
+    if file is None:
         click.echo(text, nl=False)
     else:
-        write_text(markdown, text)
+        write_text(file, text)
 
 
 @click.command(
@@ -343,9 +341,9 @@ def bindings(standard: str, markdown: Path | None, specs: Path | None) -> None:
     examples="opconform check-runner cmd:./program\nopconform check-runner 'cmd:python3 client.py' --timeout 60",
 )
 @click.argument("backend", metavar="BACKEND")
-@seconds_option("--timeout", 10.0, "Time limit of an answer in seconds.", "seconds")
+@seconds_option("--timeout", 10.0, "Time limit of an answer in seconds.")
 @clear_errors
-def check_runner(backend: str, seconds: float) -> int:
+def check_runner(backend: str, timeout: float) -> int:
     """Report where a program breaks the process protocol, with a hint for each mistake.
 
     BACKEND is cmd:./program args. The program is asked what it is, and to run an easy operator in several ways.
@@ -353,10 +351,7 @@ def check_runner(backend: str, seconds: float) -> int:
     """
     from .checking import checked_lines  # noqa: PLC0415
 
-    mistakes = 0
-    for line, wrong in checked_lines(backend, seconds):
-        click.echo(line)
-        mistakes += wrong
+    mistakes = told_each(checked_lines(backend, timeout))
     click.echo(f"{mistakes or 'no'} mistake{'s' * (mistakes != 1)} found")
     return int(bool(mistakes))
 
@@ -409,9 +404,9 @@ def judge_data(path: Path, **options: Any) -> int:
     if their operator version has a spec. Exits 1 if an answer is not admitted and FILE does not explain it, or if FILE
     explains an admitted answer.
     """
-    from .judge_data import JudgeDataOptions, judge_data  # noqa: PLC0415
+    from .judge_data import judge_data  # noqa: PLC0415
 
-    return judge_data(JudgeDataOptions(path, **options))
+    return judge_data(path, **options)
 
 
 @click.command(
@@ -426,14 +421,14 @@ def judge_data(path: Path, **options: Any) -> int:
 @click.option("--title", metavar="TEXT", default="Stored test data and the suite", help="The page's title.")
 @SPECS
 @clear_errors
-def compare_data(path: Path, **options: Any) -> int:
+def compare_data(path: Path, **options: Any) -> None:
     """Compare test data in ONNX's layout with the suite: what each exercises, and which mutants each exposes.
 
     DIR is a folder as for `opconform dev judge-data`. Models of one node count if their operator version has a spec.
     """
-    from .compare_data import CompareDataOptions, compare_data  # noqa: PLC0415
+    from .compare_data import compare_data  # noqa: PLC0415
 
-    return compare_data(CompareDataOptions(path, **options))
+    compare_data(path, **options)
 
 
 @click.command(
@@ -455,9 +450,9 @@ def meaningless(**options: Any) -> int:
     Exits 1 if specs/meaningless.yaml has no reason for one, or has a reason that no case needs, or if they are more
     than 2.5 % of the valid cases.
     """
-    from .meaningless import MeaninglessOptions, run_meaningless  # noqa: PLC0415
+    from .meaningless import run_meaningless  # noqa: PLC0415
 
-    return run_meaningless(MeaninglessOptions(selection_of(options), **options))
+    return run_meaningless(selection_of(options), **options)
 
 
 @click.command(
@@ -505,7 +500,7 @@ def mutants(**options: Any) -> int:
     "opconform report of-onnxruntime of-my-backend --html site\n"
     "opconform report results --html site --before results-of-1.31 --before results-of-1.30",
 )
-@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@FOLDERS
 @path_option("--junit", "FILE", "Write JUnit XML to FILE.")
 @path_option("--markdown", "FILE", "Write a short Markdown page to FILE.")
 @path_option("--json", "FILE", "Write everything to FILE as JSON.")
@@ -524,7 +519,7 @@ def mutants(**options: Any) -> int:
     file_okay=False,
     multiple=True,
 )
-@click.option("--partial", is_flag=True, help="Accept missing or unfinished shards.")
+@PARTIAL
 @sections
 @clear_errors
 def report(**options: Any) -> int:
@@ -545,10 +540,10 @@ def report(**options: Any) -> int:
 @click.command(
     cls=Examples, examples="opconform finding results --out findings\nopconform finding results --out one --limit 1"
 )
-@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@FOLDERS
 @path_option("--out", "DIR", "The folder of the texts.", required=True)
 @number_option("--limit", "Only the N worst kinds of failures.")
-@click.option("--partial", is_flag=True, help="Accept missing or unfinished shards.")
+@PARTIAL
 @clear_errors
 def finding(folders: tuple[Path, ...], out: Path, limit: int | None, partial: bool) -> None:
     """Write texts to file with the maintainers of backends: one for each kind of failures of runs.
@@ -603,7 +598,7 @@ def rejudge(**options: Any) -> int:
 )
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @path_option("--out", "FILE", "The archive: a new file.", required=True)
-@path_option("--sign", "KEY.pem", "A private key (Ed25519).", "key")
+@path_option("--sign", "KEY.pem", "A private key (Ed25519).")
 @path_option(
     "--frozen",
     "FILE",
@@ -611,12 +606,11 @@ def rejudge(**options: Any) -> int:
     multiple=True,
 )
 @clear_errors
-def submit(folder: Path, out: Path, key: Path | None, frozen: tuple[Path, ...]) -> None:
+def submit(folder: Path, out: Path, sign: Path | None, frozen: tuple[Path, ...]) -> int:
     """Pack a results folder into one archive with its digest, which others judge again with `opconform verify`."""
     from .submission import submit as submitted  # noqa: PLC0415
 
-    for line in submitted(folder, out, key, frozen):
-        click.echo(line)
+    return told(submitted(folder, out, sign, frozen))
 
 
 _DB = path_option(
@@ -628,7 +622,6 @@ _DB = path_option(
     show_default=True,
 )
 _BACKEND = click.option("--backend", metavar="GLOB", default="*", help="Only these backends.")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.command(
@@ -646,7 +639,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     type=click.Choice(["regression", "change"]),
     help="Exit 1 if a case that passed now fails, or if anything changed.",
 )
-@click.option("--partial", is_flag=True, help="Accept missing or unfinished shards.")
+@PARTIAL
 @clear_errors
 def compare(old: str, new: str, *, json: Path | None, markdown: Path | None, fail_on: str | None, partial: bool) -> int:
     """Show the changes between two runs: regressions, fixes, new and removed cases, other answers to silences.
@@ -693,20 +686,19 @@ def history() -> None:
     "opconform history add shard-1 shard-2 shard-3 --label nightly\n"
     "opconform history add of-onnxruntime of-my-backend --db history.duckdb",
 )
-@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@FOLDERS
 @_DB
 @click.option("--label", metavar="TEXT", help="A name for the run.")
-@click.option("--partial", is_flag=True, help="Accept missing or unfinished shards.")
+@PARTIAL
 @clear_errors
-def add(folders: tuple[Path, ...], db: Path, label: str | None, partial: bool) -> None:
+def add(folders: tuple[Path, ...], db: Path, label: str | None, partial: bool) -> int:
     """Add a run: a results folder, its shards, or the folders of several backends.
 
     The run is added completely or not at all. A run that is already in the history is skipped.
     """
     from ..reports.history.database import add as take_in  # noqa: PLC0415
 
-    for line in take_in(db, folders, label, partial=partial):
-        click.echo(line)
+    return told(take_in(db, folders, label, partial=partial))
 
 
 @history.command(
@@ -719,7 +711,7 @@ def add(folders: tuple[Path, ...], db: Path, label: str | None, partial: bool) -
 @_BACKEND
 @SELECT
 @number_option("--last", "The last N runs of each backend.")
-@_JSON
+@JSON
 @clear_errors
 def show(db: Path, **options: Any) -> None:
     """Show the runs by backend: date, versions, figures, and changes since the run before.
@@ -739,7 +731,7 @@ def show(db: Path, **options: Any) -> None:
 @CASE_ID
 @_DB
 @_BACKEND
-@_JSON
+@JSON
 @clear_errors
 def case(case_id: str, db: Path, **options: Any) -> None:
     """Show the verdicts on one case over time: since when it fails, and on which version."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import importlib.metadata
 import itertools
 import json
 from collections import Counter
@@ -36,7 +35,7 @@ from ..specs.loader import Library, UnknownOperator
 from ..specs.reading import SpecError, SpecErrors
 from .options import RunOptions, usable_cores
 from .planning import GrowingPlan
-from .suite import Suite
+from .suite import Suite, suite_version
 
 _MOST_KEPT = 200_000
 
@@ -135,7 +134,7 @@ def generated_suite(options: RunOptions) -> GeneratedSuite:
 
 def suite_digest(library: Library) -> str:
     """Return the sha256 over the suite's version and its spec files."""
-    return hashlib.sha256(f"{importlib.metadata.version('opconform')}\n{library.digest}".encode()).hexdigest()
+    return hashlib.sha256(f"{suite_version()}\n{library.digest}".encode()).hexdigest()
 
 
 def listed(what: str, specs: Path | None, selection: Selection, *, as_json: bool) -> Iterator[str]:
@@ -143,10 +142,7 @@ def listed(what: str, specs: Path | None, selection: Selection, *, as_json: bool
 
     Raises OpconformError if a glob selects nothing; after the list, if spec files are wrong.
     """
-    return _generated(what, CasesOfEveryKind(specs), selection, as_json)
-
-
-def _generated(what: str, source: GeneratedCases, selection: Selection, as_json: bool) -> Iterator[str]:
+    source = CasesOfEveryKind(specs)
     yield from (_cases if what == "cases" else _operators)(source, selection, as_json)
     source.library.refuse_broken()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
@@ -100,42 +100,33 @@ class Admitted:
         return json.dumps(told, allow_nan=False)
 
 
-@dataclass(frozen=True)
-class MeaninglessOptions:
-    """The options of `opconform dev meaningless`; see its help."""
-
-    selection: Selection = field(default_factory=Selection)
-    specs: Path | None = None
-    jobs: int | None = None
-    record: Path | None = None
-    markdown: Path | None = None
-
-
-def run_meaningless(options: MeaninglessOptions) -> int:
+def run_meaningless(
+    asked: Selection, *, specs: Path | None, jobs: int | None, record: Path | None, markdown: Path | None
+) -> int:
     """Run the backends, show and write what cases admit.
 
     Returns 1 if a case has no reason, a reason has no case, or the share is too large. Raises OpconformError for a
     wrong option or file.
     """
-    check_parents(options.record, options.markdown)
-    source, whole = GeneratedCases(options.specs), options.selection == Selection()
-    known = read_admitted(options.record) if options.record is not None and options.record.exists() else {}
+    check_parents(record, markdown)
+    source, whole = GeneratedCases(specs), asked == Selection()
+    known = read_admitted(record) if record is not None and record.exists() else {}
     names = sorted(str(version.operator) for spec in source.library.specs() for version in spec.versions.values())
     unchanged = {name for name in names if name in known and known[name].digest == locked_digest(name)}
-    selection = options.selection
+    selection = asked
     if whole and unchanged:
-        selection = replace(selection, globs=tuple(name for name in names if name not in unchanged) or ("nothing",))
+        selection = replace(asked, globs=tuple(name for name in names if name not in unchanged) or ("nothing",))
     ids = by_version(planned_ids(source, selection))
     if not ids and not unchanged:
-        raise selects_nothing(source.library, options.selection)
-    made = made_of_each(source, ids, options.jobs or usable_cores(), admitted_by)
+        raise selects_nothing(source.library, asked)
+    made = made_of_each(source, ids, jobs or usable_cores(), admitted_by)
     every = {name: one for name in names if (one := made.get(name) or known.get(name))}
-    shown = every if options.record is not None else made
+    shown = every if record is not None else made
     reasons = read_reasons(REASONS)
     told = explained(shown.values(), reasons.written)
     write_pages(
-        (options.record, lambda: record_text(every.values())),
-        (options.markdown, lambda: page_text(told, every.values())),
+        (record, lambda: record_text(every.values())),
+        (markdown, lambda: page_text(told, every.values())),
     )
     return _print(Console(soft_wrap=True), told, shown.values(), whole=whole)
 

@@ -64,7 +64,7 @@ class RunOptions:
     @property
     def limits(self) -> Limits:
         """Return the limits of a case."""
-        return Limits.of_runs(self.timeout, None if self.memory is None else self.memory << 20)
+        return limits_of(self.timeout, self.memory)
 
     @property
     def partial(self) -> bool:
@@ -174,6 +174,11 @@ def check_same(begun: RunRecord, now: Mapping[str, Any]) -> None:
             ),
         ],
     )
+
+
+def limits_of(timeout: float, memory: int | None) -> Limits:
+    """Return the limits of a case; `memory` is in MiB."""
+    return Limits.of_runs(timeout, None if memory is None else memory << 20)
 
 
 def usable_cores() -> int:

@@ -12,8 +12,10 @@ import click
 from .common import (
     CASE_ID,
     JOBS,
+    JSON,
     MEMORY,
     PYTHON,
+    QUIET,
     REQUIRE,
     RESULTS,
     SPECS,
@@ -26,6 +28,9 @@ from .common import (
     seconds_option,
     sections,
     selection_of,
+    timeout_of,
+    told,
+    told_each,
 )
 
 if TYPE_CHECKING:
@@ -55,9 +60,7 @@ def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -
 @planned
 @SPECS
 @JOBS
-@seconds_option(
-    "--timeout", 10.0, "Time limit of a case in seconds; preparing its program may take three times as long."
-)
+@timeout_of("a case")
 @MEMORY
 @PYTHON
 @click.option(
@@ -109,7 +112,7 @@ def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -
     multiple=True,
     help="A resource that a cluster worker needs for a task, such as npu=1. Repeatable.",
 )
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+@QUIET
 @click.option(
     "--dry-run", is_flag=True, help="Show the number of cases and programs and an estimate of the time; run nothing."
 )
@@ -193,9 +196,7 @@ def given_options() -> frozenset[str]:
 @planned
 @SPECS
 @JOBS
-@seconds_option(
-    "--timeout", 10.0, "Time limit of a case in seconds; preparing its program may take three times as long."
-)
+@timeout_of("a case")
 @MEMORY
 @click.option("--backend", metavar="NAME", help="The backend, if the results folder has several.")
 @click.option(
@@ -233,7 +234,7 @@ def claims(*, source: str, backend: str | None, as_json: bool, **options: Any) -
 @click.argument("what", type=click.Choice(["operators", "cases", "backends"]), default="operators")
 @planned
 @SPECS
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 @click.option("--check", is_flag=True, help="With backends: run one case on each, and print its outcome first.")
 @clear_errors
 def list_(*, what: str, specs: Path | None, as_json: bool, check: bool, **options: Any) -> int:
@@ -246,18 +247,12 @@ def list_(*, what: str, specs: Path | None, as_json: bool, check: bool, **option
     if what == "backends":
         from .backends import backend_lines  # noqa: PLC0415
 
-        failures = 0
-        for line, failed in backend_lines(as_json=as_json, check=check):
-            click.echo(line)
-            failures += failed
-        return int(bool(failures))
+        return int(told_each(backend_lines(as_json=as_json, check=check)) > 0)
     if check:
         raise click.UsageError("--check only works with backends: opconform list backends --check")
     from .generated_suite import listed  # noqa: PLC0415
 
-    for line in listed(what, specs, selection_of(options), as_json=as_json):
-        click.echo(line)
-    return 0
+    return told(listed(what, specs, selection_of(options), as_json=as_json))
 
 
 @click.command(
@@ -349,15 +344,13 @@ def show(
 @RESULTS
 @SPECS
 @JOBS
-@seconds_option(
-    "--timeout", 10.0, "Time limit of a candidate in seconds; preparing its program may take three times as long."
-)
+@timeout_of("a candidate")
 @MEMORY
 @PYTHON
 @REQUIRE
 @number_option("--limit", "Maximum number of candidates.", default=5000)
 @seconds_option("--seconds", 120.0, "Time limit of the search in seconds; then the smallest case so far is printed.")
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+@QUIET
 @clear_errors
 def minimise(**options: Any) -> int:
     """Shrink a failing case to the smallest that fails in the same way, and print it as a script.
@@ -366,9 +359,9 @@ def minimise(**options: Any) -> int:
     candidate like a case of a run. Comments in the script show the inputs, the expected answer and the backend's.
     Exits 2 if the case passes.
     """
-    from .minimise import MinimiseOptions, run_minimise  # noqa: PLC0415
+    from .minimise import run_minimise  # noqa: PLC0415
 
-    return run_minimise(MinimiseOptions(**options))
+    return run_minimise(**options)
 
 
 @click.command(
@@ -382,9 +375,7 @@ def minimise(**options: Any) -> int:
 @click.option("--good", metavar="VERSION", help="A release on which the case passes.  [default: oldest or newest]")
 @click.option("--bad", metavar="VERSION", help="A release on which it fails.  [default: oldest or newest]")
 @SPECS
-@seconds_option(
-    "--timeout", 10.0, "Time limit of the case in seconds; preparing its program may take three times as long."
-)
+@timeout_of("the case")
 @MEMORY
 @REQUIRE
 @click.option("--quiet", "-q", is_flag=True, help="No live progress.")
@@ -399,6 +390,6 @@ def bisect(**options: Any) -> int:
 
     Exits 0 if a change was found, 1 if both ends have the same outcome, 2 for wrong usage or if nothing can be judged.
     """
-    from .bisecting import BisectOptions, run_bisect  # noqa: PLC0415
+    from .bisecting import run_bisect  # noqa: PLC0415
 
-    return run_bisect(BisectOptions(**options))
+    return run_bisect(**options)

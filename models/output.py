@@ -216,7 +216,7 @@ def summary(audit: ModelAudit) -> Iterator[str]:
     yield from audit.notes
 
 
-def as_json(audit: ModelAudit) -> str:
+def audit_json(audit: ModelAudit) -> str:
     """Return an audit as JSON."""
     nodes = [msgspec.to_builtins(verdict) for _, verdict in audit.nodes]
     return json.dumps({"backend": audit.backend, "version": audit.version, "notes": audit.notes, "nodes": nodes})
