@@ -67,6 +67,11 @@ class RunOptions:
         return limits_of(self.timeout, self.memory)
 
     @property
+    def workers(self) -> int:
+        """Return the number of worker processes."""
+        return self.jobs or usable_cores()
+
+    @property
     def partial(self) -> bool:
         """Return whether cases of the suite's operator versions are left out."""
         return bool(self.selection.globs or self.selection.suite or self.shard or self.corpus)

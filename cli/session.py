@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from rich.console import Console
 from rich.text import Text
 
@@ -50,9 +49,9 @@ from ..runners.judging.terms import (
 )
 from ..runners.registry import OWN, BackendSpec, backend_spec
 from .file_suites import open_suite
-from .options import RunOptions, check_same, options_of, refuse_unnamed, usable_cores
+from .options import RunOptions, check_same, options_of, refuse_unnamed
 from .planning import GrowingPlan
-from .suite import Suite
+from .suite import Suite, suite_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +183,7 @@ _DEATHS = 1_000
 
 
 @dataclass
-class _Progress:
+class Progress:
     """A run in progress: the results so far, and those from before it was resumed."""
 
     session: Session
@@ -198,7 +197,7 @@ class _Progress:
     temporary: bool = False
 
     @classmethod
-    def of(cls, session: Session, command: Sequence[str]) -> _Progress:
+    def of(cls, session: Session, command: Sequence[str]) -> Progress:
         """Return the progress of a run that has not begun."""
         backends = [b.name for b in session.backends]
         return cls(session, command, Tables.of(session.terms, backends, session.started.date()), dict(session.abouts))
@@ -223,6 +222,53 @@ class _Progress:
             found[backend.name] = self.session.options.name or own or backend.name
         return distinct(found)
 
+    def description(self) -> dict[str, Any]:
+        """Return everything that decides a run's results, for `run.json`, with the facts of this machine.
+
+        It has no host, user or path. `options` are the options for resuming the run, `terms` everything that decided
+        its verdicts, both complete; `deaths` are the deaths of workers that no case explains.
+        """
+        session, options, terms = self.session, self.session.options, self.session.terms
+        selection, names = options.selection, self.names
+        profile, declaration, suspensions = terms.demands.profile, terms.declaration, terms.suspensions
+        suite = {"version": suite_version(), "digest": session.suite.digest}
+        abouts = {b.name: self.abouts.get(b.name, About(UNKNOWN, ())) for b in session.backends}
+        corpus = session.suite.to_dict()
+        return {
+            "command": list(self.command),
+            "started": session.started.astimezone(dt.UTC).isoformat(timespec="seconds"),
+            "suite": suite | ({"name": selection.suite} if selection.suite else {}),
+            "backends": {
+                name: {
+                    "version": about.version,
+                    "name": names.get(name, name),
+                    "standards": list(session.plans[name].selection.standards),
+                    "facts": dict(about.facts),
+                }
+                for name, about in abouts.items()
+            },
+            "corpus": corpus and dict(corpus),
+            "selection": list(selection.globs),
+            "strength": "full" if selection.strength is None else selection.strength,
+            "draws": selection.draws,
+            "seed": selection.seed,
+            "shard": options.shard and str(options.shard),
+            "planned": {name: plan.total for name, plan in session.plans.items() if plan.total is not None},
+            "required": dict(terms.demands.required),
+            "profile": profile and {"name": profile.name, "version": profile.version, "digest": profile.digest},
+            "arithmetic": declaration and {"digest": declaration.digest},
+            "waivers": terms.waivers.digest and {"digest": terms.waivers.digest},
+            "errata": {"digest": suspensions.errata.digest, "ids": [e.id for e in suspensions.errata.entries]},
+            "keep_outputs": options.keep_outputs,
+            "executor": dict(session.executor.description()),
+            "disputed": {clause: upstream or None for clause, upstream in suspensions.disputed.items()},
+            "machine": _machine(),
+            "options": options.to_dict(),
+            "terms": terms_to_dict(terms),
+            "deaths": [dict(told) for told in self.deaths],
+            "more_deaths": self.more_deaths,
+        }
+
 
 def run_session(
     options: RunOptions, command: Sequence[str], console: Console | None = None, *, temporary: bool = False
@@ -236,11 +282,11 @@ def run_session(
     if options.resume is not None:
         return _resumed(options, options.resume, console)
     check_targets(options)
-    with opened_executor(options.executor, options.resources, jobs=options.jobs or usable_cores()) as executor:
+    with opened_executor(options.executor, options.resources, jobs=options.workers) as executor:
         session = opened(options, executor)
         out = options.out or Path("opconform-results") / session.started.strftime("%Y-%m-%dT%H-%M-%S")
         with ResultsFolder.create(out) as folder:
-            return _run(replace(_Progress.of(session, command), temporary=temporary), folder, console)
+            return _run(replace(Progress.of(session, command), temporary=temporary), folder, console)
 
 
 def _resumed(options: RunOptions, path: Path, console: Console) -> int:
@@ -254,14 +300,14 @@ def _resumed(options: RunOptions, path: Path, console: Console) -> int:
             return run_report(ReportOptions((path,), junit=options.junit, sections=options.sections), console)
         refuse_unnamed(options, path)
         check_targets(options)
-        with opened_executor(options.executor, options.resources, jobs=options.jobs or usable_cores()) as executor:
-            progress = _Progress.of(replace(opened(options, executor), started=begun.started), begun.command)
+        with opened_executor(options.executor, options.resources, jobs=options.workers) as executor:
+            progress = Progress.of(replace(opened(options, executor), started=begun.started), begun.command)
             kept = take_kept(path, progress.tables)
             progress.done, progress.certified = kept.done, kept.certified
             progress.deaths += begun.deaths
             progress.more_deaths = begun.more_deaths
             _open_backends(progress, begun)
-            check_same(begun, _description(progress))
+            check_same(begun, progress.description())
             folder.mend(kept)
             return _run(progress, folder, console)
 
@@ -275,7 +321,7 @@ def check_targets(options: RunOptions) -> None:
         check_new(options.out)
 
 
-def _open_backends(progress: _Progress, begun: RunRecord) -> None:
+def _open_backends(progress: Progress, begun: RunRecord) -> None:
     """Open the backends that have cases left, which describe themselves; for the others, use their old description."""
     session = progress.session
     for backend in session.backends:
@@ -286,12 +332,21 @@ def _open_backends(progress: _Progress, begun: RunRecord) -> None:
             progress.abouts[backend.name] = about(assignment, session.options.limits, session.executor.run_cases)
 
 
-def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
-    started = time.monotonic()
+def _run(progress: Progress, folder: ResultsFolder, console: Console) -> int:
+    started = None if any(progress.done.values()) else time.monotonic()
     session, tables, options = progress.session, progress.tables, progress.session.options
-    goes_on = any(progress.done.values())
-    folder.start(_description(progress))
-    interrupted = _run_all(progress, folder, console)
+    folder.start(progress.description())
+    interrupted = _run_backends(progress, folder, console)
+    targets = [folder.path / "junit.xml", *([options.junit] if options.junit else [])]
+    write_junit(
+        folder.path,
+        *targets,
+        demands=session.terms.demands,
+        suspensions=session.terms.suspensions,
+        versions=progress.versions,
+        clause_text=session.suite.clause_text,
+        names=progress.names,
+    )
     problems = tables.waivers.problems(partial=interrupted or options.partial)
     lost = [] if interrupted else _lost(progress)
     broken = session.suite.broken
@@ -299,14 +354,13 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
     code = max(code, INTERRUPTED if interrupted else 0)
     status = "interrupted" if interrupted else "finished"
     # Last, when everything else is written.
-    folder.finish(status, code, {**_description(progress), **tables.to_dict(problems)})
-    seconds = None if goes_on else time.monotonic() - started
+    folder.finish(status, code, {**progress.description(), **tables.to_dict(problems)})
     summary = tables.summary(
         code,
         versions=progress.versions,
         clause_text=session.suite.clause_text,
         problems=[*problems, *broken, *lost, *deaths_told(progress.deaths, progress.more_deaths)],
-        seconds=seconds,
+        seconds=None if started is None else time.monotonic() - started,
         folders=[] if progress.temporary else [folder.path],
         partial=options.shard is not None and options.shard.count > 1,
         unfinished=[folder.path] if interrupted and not progress.temporary else [],
@@ -318,31 +372,15 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
     return code
 
 
-def _lost(progress: _Progress) -> list[str]:
+def _lost(progress: Progress) -> list[str]:
     """Return lines about cases that have no result because our side has lost them."""
     tally = progress.tables.tally
     missing = {name: plan.at_least(None) - tally.figures(name).cases for name, plan in progress.session.plans.items()}
     return [f"{name}: {counted(count, 'case')} without a result" for name, count in missing.items() if count]
 
 
-def _run_all(progress: _Progress, folder: ResultsFolder, console: Console) -> bool:
-    """Run every backend and write JUnit XML; return whether the user interrupted. Results so far are kept."""
-    terms, more = progress.session.terms, progress.session.options.junit
-    interrupted = _run_backends(progress, folder, console)
-    targets = [folder.path / "junit.xml", *([more] if more else [])]
-    write_junit(
-        folder.path,
-        *targets,
-        demands=terms.demands,
-        suspensions=terms.suspensions,
-        versions=progress.versions,
-        clause_text=progress.session.suite.clause_text,
-        names=progress.names,
-    )
-    return interrupted
-
-
-def _run_backends(progress: _Progress, folder: ResultsFolder, console: Console) -> bool:
+def _run_backends(progress: Progress, folder: ResultsFolder, console: Console) -> bool:
+    """Run every backend; return whether the user interrupted. Results so far are kept."""
     session, tables = progress.session, progress.tables
     quiet = Console(quiet=True) if session.options.quiet else console
     try:
@@ -351,7 +389,7 @@ def _run_backends(progress: _Progress, folder: ResultsFolder, console: Console) 
                 for found in _results(progress, backend, folder):
                     if shown.total is None and (total := _total(session)) is not None:
                         shown.expect(total)
-                        folder.start(_description(progress))
+                        folder.start(progress.description())
                     shown.count(_taken(progress, found, folder))
     except KeyboardInterrupt:
         return True
@@ -364,7 +402,7 @@ def _total(session: Session) -> int | None:
     return None if None in totals else sum(filter(None, totals))
 
 
-def _taken(progress: _Progress, judged: Judged, folder: ResultsFolder) -> Outcome:
+def _taken(progress: Progress, judged: Judged, folder: ResultsFolder) -> Outcome:
     """Count and write a result, and return its outcome as it is reported."""
     result = progress.tables.take(judged.result, judged.attachments)
     line = result.to_json()
@@ -372,10 +410,10 @@ def _taken(progress: _Progress, judged: Judged, folder: ResultsFolder) -> Outcom
     return result.outcome
 
 
-def _results(progress: _Progress, backend: BackendSpec, folder: ResultsFolder) -> Iterator[Judged]:
+def _results(progress: Progress, backend: BackendSpec, folder: ResultsFolder) -> Iterator[Judged]:
     """Yield the results that a backend still owes; write its version down before the first one."""
     session, name = progress.session, backend.name
-    jobs = progress.left(name, session.options.jobs or usable_cores())
+    jobs = min(session.options.workers, progress.left(name, session.options.workers))
     if jobs <= 0:
         return
     required, isolation = session.terms.demands.required, session.options.isolation
@@ -383,14 +421,13 @@ def _results(progress: _Progress, backend: BackendSpec, folder: ResultsFolder) -
     done = progress.done.get(name, ())
     ids = session.plans[name].ids(session.suite)
     owed = (text for text in ids if text not in done) if done else ids
-    jobs = min(session.options.jobs or usable_cores(), jobs)
     early: list[Judged] | None = []
     for found in session.executor.run_cases(assignment, batched(owed), jobs=jobs, limits=session.options.limits):
         if early is None and isinstance(found, Judged):
             yield found
         elif isinstance(found, About):
             progress.abouts[name] = found
-            folder.start(_description(progress))
+            folder.start(progress.description())
             yield from early or ()
             early = None
         elif isinstance(found, Death):
@@ -400,11 +437,11 @@ def _results(progress: _Progress, backend: BackendSpec, folder: ResultsFolder) -
     yield from early or ()
 
 
-def _note(progress: _Progress, death: Death, folder: ResultsFolder) -> None:
+def _note(progress: Progress, death: Death, folder: ResultsFolder) -> None:
     """Write down a death of a worker; beyond the first ones only their number, when the run is over."""
     if len(progress.deaths) < _DEATHS:
         progress.deaths.append(asdict(death))
-        folder.start(_description(progress))
+        folder.start(progress.description())
     else:
         progress.more_deaths += 1
 
@@ -418,95 +455,6 @@ def _attach(session: Session) -> dict[str, Attach]:
     if keep not in ("none", "digest"):
         attach.update(session.suite.attach(kept))
     return attach
-
-
-def _description(progress: _Progress) -> Mapping[str, object]:
-    session = progress.session
-    return RunDescription(
-        progress.command,
-        importlib.metadata.version("opconform"),
-        session.suite.digest,
-        {
-            b.name: msgspec.structs.replace(
-                progress.abouts.get(b.name, About(UNKNOWN, ())), standards=session.plans[b.name].selection.standards
-            )
-            for b in session.backends
-        },
-        session.started,
-        session.options,
-        session.terms,
-        {name: plan.total for name, plan in session.plans.items() if plan.total is not None},
-        session.executor.description(),
-        progress.deaths,
-        progress.more_deaths,
-        session.suite.to_dict(),
-        progress.names,
-    ).to_dict()
-
-
-@dataclass(frozen=True)
-class RunDescription:
-    """Everything that decides a run's results, as `run.json` keeps it; no host, user or path.
-
-    `command` is the command line as typed. `suite_digest` covers the spec files. `planned` is the number of cases by
-    backend, as far as known, `executor` where they ran, `deaths` the deaths of workers that no case explains, `corpus`
-    the files of the cases, None if they are generated. `options` are the options for resuming the run, `terms`
-    everything that decided its verdicts, both complete. `names` has what reports call each backend.
-    """
-
-    command: Sequence[str]
-    suite_version: str
-    suite_digest: str
-    backends: Mapping[str, About]
-    started: dt.datetime
-    options: RunOptions
-    terms: Terms
-    planned: Mapping[str, int] = field(default_factory=dict)
-    executor: Mapping[str, object] = field(default_factory=dict)
-    deaths: Sequence[Mapping[str, Any]] = ()
-    more_deaths: int = 0
-    corpus: Mapping[str, Any] | None = None
-    names: Mapping[str, str] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON, with the facts of this machine."""
-        options, selection, terms = self.options, self.options.selection, self.terms
-        profile, declaration, suspensions = terms.demands.profile, terms.declaration, terms.suspensions
-        suite = {"version": self.suite_version, "digest": self.suite_digest}
-        return {
-            "command": list(self.command),
-            "started": self.started.astimezone(dt.UTC).isoformat(timespec="seconds"),
-            "suite": suite | ({"name": selection.suite} if selection.suite else {}),
-            "backends": {
-                name: {
-                    "version": a.version,
-                    "name": self.names.get(name, name),
-                    "standards": list(a.standards),
-                    "facts": dict(a.facts),
-                }
-                for name, a in self.backends.items()
-            },
-            "corpus": self.corpus and dict(self.corpus),
-            "selection": list(selection.globs),
-            "strength": "full" if selection.strength is None else selection.strength,
-            "draws": selection.draws,
-            "seed": selection.seed,
-            "shard": options.shard and str(options.shard),
-            "planned": dict(self.planned),
-            "required": dict(terms.demands.required),
-            "profile": profile and {"name": profile.name, "version": profile.version, "digest": profile.digest},
-            "arithmetic": declaration and {"digest": declaration.digest},
-            "waivers": terms.waivers.digest and {"digest": terms.waivers.digest},
-            "errata": {"digest": suspensions.errata.digest, "ids": [e.id for e in suspensions.errata.entries]},
-            "keep_outputs": options.keep_outputs,
-            "executor": dict(self.executor),
-            "disputed": {clause: upstream or None for clause, upstream in suspensions.disputed.items()},
-            "machine": _machine(),
-            "options": options.to_dict(),
-            "terms": terms_to_dict(terms),
-            "deaths": [dict(told) for told in self.deaths],
-            "more_deaths": self.more_deaths,
-        }
 
 
 def _machine() -> dict[str, Any]:
