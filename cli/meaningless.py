@@ -26,6 +26,7 @@ from ..reports.reasons import read_reasons
 from ..reports.text import check_parents, markdown_table, write_pages
 from ..runners.judging.answers import RANDOM, Answers, Stack
 from ..runners.judging.judge import judge
+from .killing import part_of
 from .locking import locked_digest, package_root
 from .options import usable_cores
 from .planning import made_of_each, planned_ids
@@ -159,7 +160,7 @@ def admitted_by(source: GeneratedCases, name: str, ids: Sequence[str]) -> Admitt
         if batch.expectation.invalid:
             continue
         for lanes, expectation in batch.expectation.by_pattern():
-            part = _part(batch, lanes, expectation)
+            part = part_of(batch, lanes.tolist(), expectation)
             right = _right(expectation)
             if right is None:  # refusals, or also any answer whatever
                 open_ = any(option.kind == "anything" for option in expectation.options)
@@ -175,11 +176,6 @@ def admitted_by(source: GeneratedCases, name: str, ids: Sequence[str]) -> Admitt
                         found[id_].append(backend)
     digest = lock_of("", "", digests).digest[:SHORT]
     return Admitted(name, digest, cases, {id_: found[id_] for id_ in sorted(found) if found[id_]})
-
-
-def _part(batch: Batch, lanes: Array, expectation: Expectation) -> Batch:
-    ids, inputs = [batch.ids[lane] for lane in lanes], tuple(array[lanes] for array in batch.inputs)
-    return Batch(ids, batch.program, inputs, expectation, batch.clauses, batch.valid_variant)
 
 
 def _right(expectation: Expectation) -> Answer | None:
