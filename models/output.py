@@ -18,7 +18,7 @@ from ..cases.errors import OpconformError
 from ..cases.program import Input, Output, Program
 from ..reports.script import script_text
 from ..reports.text import counted, first_line, write_text
-from .audit import TIME_IS_OVER, JudgedNode, ModelAudit, NodeVerdict, worst
+from .audit import TIME_IS_OVER, JudgedNode, ModelAudit, NodeVerdict
 
 NODES, INDEX = "nodes.jsonl", "index.html"
 MOST_SCRIPTS = 20
@@ -199,9 +199,9 @@ def summary(audit: ModelAudit) -> Iterator[str]:
             yield f"also wrong: {verdict.path} ({verdict.operator}): {verdict.outcome}: {first_line(verdict.detail)}"
         if len(wrong) > 1 + _SHOWN:
             yield f"and {counted(len(wrong) - 1 - _SHOWN, 'other node')}"
-    ranked = worst(right, _SHOWN)
+    ranked = sorted((verdict for _, verdict in right if verdict.share is not None), key=lambda one: -(one.share or 0.0))
     if ranked:
-        told = ", ".join(f"{verdict.path} {verdict.share:.2g}" for _, verdict in ranked)
+        told = ", ".join(f"{verdict.path} {verdict.share:.2g}" for verdict in ranked[:_SHOWN])
         yield f"largest errors of right nodes, as shares of their bounds: {told}"
     sampled = [verdict for _, verdict in (*right, *wrong) if verdict.sample]
     if sampled:

@@ -49,6 +49,11 @@ class ModelNode:
         """The name with the path to it."""
         return f"{self.where}/{self.name}" if self.where else self.name
 
+    @property
+    def version(self) -> str:
+        """The operator version, or the operator's own name if no spec has it."""
+        return self.operator or (f"{self.domain}.{self.op_type}" if self.domain else self.op_type)
+
 
 @dataclass(frozen=True)
 class ReadModel:
@@ -166,8 +171,11 @@ class ReadModel:
 
     def body(
         self, node: ModelNode, attribute: str, values: Mapping[str, Any], inputs: Sequence[Any]
-    ) -> BodyModel | None:
-        """Return a body of a node as a model, whose outer values are inputs; None if some are no tensors."""
+    ) -> tuple[ReadModel, dict[str, Array]] | None:
+        """Return a body of a node as a model, whose outer values are inputs, and its inputs.
+
+        None if some are no tensors.
+        """
         from onnx import ModelProto, helper  # noqa: PLC0415 - as above
 
         proto = self.proto.graph.node[node.index]
@@ -186,15 +194,7 @@ class ReadModel:
         for name, array in arrays.items():
             made.graph.input.append(helper.make_tensor_value_info(name, element_type(type_of(array)).onnx, array.shape))
         where = f"{node.path}/{attribute.removesuffix('_branch')}"
-        return BodyModel(ReadModel(made, where), arrays)
-
-
-@dataclass(frozen=True)
-class BodyModel:
-    """A body as a model of its own, with its inputs."""
-
-    model: ReadModel
-    arrays: Mapping[str, Array]
+        return ReadModel(made, where), arrays
 
 
 def read_model(path: Path) -> ReadModel:
