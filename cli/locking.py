@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import importlib.resources
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from itertools import repeat
-from multiprocessing import get_context
 from pathlib import Path
 
 from ..cases.errors import OpconformError
@@ -17,7 +14,6 @@ from ..cases.lock import (
     CaseDigests,
     Difference,
     Lock,
-    by_operator,
     difference,
     is_at_least,
     latest_release,
@@ -35,6 +31,7 @@ from ..reports.runs import read_results, read_run
 from ..reports.text import counted
 from .generated_suite import suite_digest
 from .options import usable_cores
+from .planning import made_of_each
 from .suite import suite_version
 
 CHANGES = Path("docs", "expectation-changes.md")
@@ -72,12 +69,13 @@ def lock(
     if results and not check:
         raise OpconformError("lock: --results goes with --check: what is locked is computed")
     new = suite_locks(source, digests_of_runs(results, source, {case.id: case for case in _every(old)}))
+    found = difference(_every(old), _every(new))
     if check:
-        lines, code = _checked(folder, old, new)
+        lines, code = _checked(folder, new, found)
         if code == 0 and not is_locked(source.library, folder):
             return [f"{folder / PLAN}: not of these spec files and this code; run `opconform dev lock`"], 1
         return lines, code
-    lines, code = _written(folder, changes or root / CHANGES, old, new)
+    lines, code = _written(folder, changes or root / CHANGES, old, new, found)
     if code == 0:
         (folder / PLAN).write_text(plan_text(source.library))
     return lines, code
@@ -109,21 +107,17 @@ def digests_of_runs(
 def suite_locks(source: GeneratedCases, known: Mapping[str, CaseDigests]) -> dict[str, Lock]:
     """Return the locks of the default suite, sorted; a version of which all digests are known is not made."""
     with tracked(planned(source.library, Selection()), "planning") as ids:
-        versions = list(by_version(ids).values())
+        versions = by_version(ids)
     source.library.refuse_broken()
     if not versions:
         raise OpconformError("the suite has no cases")
-    unknown = [ids for ids in versions if not all(id_ in known for id_ in ids)]
-    locked = dict(by_operator(known[id_] for ids in versions if ids not in unknown for id_ in ids))
-    if unknown:
-        with ProcessPoolExecutor(min(usable_cores(), len(unknown)), get_context("forkserver")) as pool:
-            made = pool.map(_digests, repeat(source.unread), sorted(unknown, key=len, reverse=True))
-            with tracked(made, "operator versions", len(unknown)) as shown:
-                locked |= by_operator(one for those in shown for one in those)
-    return {operator: lock_of(operator, suite_version(), cases) for operator, cases in sorted(locked.items())}
+    unknown = {name: ids for name, ids in versions.items() if not all(id_ in known for id_ in ids)}
+    made = made_of_each(source, unknown, usable_cores(), _digests)
+    locked = {name: made.get(name) or [known[id_] for id_ in ids] for name, ids in sorted(versions.items())}
+    return {name: lock_of(name, suite_version(), digests) for name, digests in locked.items()}
 
 
-def _digests(source: GeneratedCases, ids: Sequence[str]) -> list[CaseDigests]:
+def _digests(source: GeneratedCases, _name: str, ids: Sequence[str]) -> list[CaseDigests]:
     digests = ((batch.ids, batch.digests, batch.expectation_digests) for batch in source.batches(ids))
     return [CaseDigests(*one) for those in digests for one in zip(*those, strict=True)]
 
@@ -148,8 +142,7 @@ def difference_lines(found: Difference) -> Iterator[str]:
             yield f"{operator}: {counted(len(those), one, many)}, the first: {those[0]}"
 
 
-def _checked(folder: Path, old: Mapping[str, Lock], new: Mapping[str, Lock]) -> Lines:
-    found = difference(_every(old), _every(new))
+def _checked(folder: Path, new: Mapping[str, Lock], found: Difference) -> Lines:
     lines = list(difference_lines(found))
     if not lines:
         return [f"the lock matches the suite: {counted(len(_every(new)), 'case')}"], 0
@@ -157,8 +150,7 @@ def _checked(folder: Path, old: Mapping[str, Lock], new: Mapping[str, Lock]) -> 
     return [*lines, told], 1
 
 
-def _written(folder: Path, changes: Path, old: Mapping[str, Lock], new: Mapping[str, Lock]) -> Lines:
-    found = difference(_every(old), _every(new))
+def _written(folder: Path, changes: Path, old: Mapping[str, Lock], new: Mapping[str, Lock], found: Difference) -> Lines:
     if old and (missing := _missing(changes, suite_version(), found)):
         return [*difference_lines(found), *missing, "nothing was written"], 1
     folder.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import functools
 import importlib.metadata
 import locale
 import os
@@ -76,9 +77,13 @@ class Plan:
         return suite.selected(self.selection, self.shard) if isinstance(self.cases, int) else iter(self.cases)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Session:
-    """A run that is ready to begin or to resume. `abouts` has the backends that were opened for it already."""
+    """A run that is ready to begin or to resume, or in progress: what it is, and the results so far.
+
+    `abouts` has the backends that describe themselves already. `done`, `certified` and `deaths` include those from
+    before the run was resumed.
+    """
 
     options: RunOptions
     executor: Executor
@@ -86,12 +91,91 @@ class Session:
     suite: Suite
     terms: Terms
     plans: Mapping[str, Plan]
-    abouts: Mapping[str, About]
+    abouts: dict[str, About]
+    command: Sequence[str]
     started: dt.datetime
+    done: Mapping[str, Collection[str]] = field(default_factory=dict)
+    certified: set[str] = field(default_factory=set)
+    deaths: list[dict[str, Any]] = field(default_factory=list)
+    more_deaths: int = 0
+
+    @functools.cached_property
+    def tables(self) -> Tables:
+        """Return the results so far, counted."""
+        return Tables.of(self.terms, [backend.name for backend in self.backends], self.started.date())
+
+    def left(self, backend: str, number: int | None = None) -> int:
+        """Return the number of cases that a backend has left, or that there are at least so many."""
+        done = len(self.done.get(backend, ()))
+        return self.plans[backend].at_least(None if number is None else number + done) - done
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Return the versions of the backends, as far as known."""
+        return {name: about.version for name, about in self.abouts.items()}
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Return what reports call the backends: --name, or the own name of a class, module or program."""
+        found = {}
+        for backend in self.backends:
+            about = self.abouts.get(backend.name)
+            own = about.name if about is not None and backend.scheme in OWN else ""
+            found[backend.name] = self.options.name or own or backend.name
+        return distinct(found)
+
+    def description(self) -> dict[str, Any]:
+        """Return everything that decides a run's results, for `run.json`, with the facts of this machine.
+
+        It has no host, user or path. `options` are the options for resuming the run, `terms` everything that decided
+        its verdicts, both complete; `deaths` are the deaths of workers that no case explains.
+        """
+        options, terms = self.options, self.terms
+        selection, names = options.selection, self.names
+        profile, declaration, suspensions = terms.demands.profile, terms.declaration, terms.suspensions
+        suite = {"version": suite_version(), "digest": self.suite.digest}
+        abouts = {b.name: self.abouts.get(b.name, About(UNKNOWN, ())) for b in self.backends}
+        corpus = self.suite.to_dict()
+        return {
+            "command": list(self.command),
+            "started": self.started.astimezone(dt.UTC).isoformat(timespec="seconds"),
+            "suite": suite | ({"name": selection.suite} if selection.suite else {}),
+            "backends": {
+                name: {
+                    "version": about.version,
+                    "name": names[name],
+                    "standards": list(self.plans[name].selection.standards),
+                    "facts": dict(about.facts),
+                }
+                for name, about in abouts.items()
+            },
+            "corpus": corpus and dict(corpus),
+            "selection": list(selection.globs),
+            "strength": "full" if selection.strength is None else selection.strength,
+            "draws": selection.draws,
+            "seed": selection.seed,
+            "shard": options.shard and str(options.shard),
+            "planned": {name: plan.total for name, plan in self.plans.items() if plan.total is not None},
+            "required": dict(terms.demands.required),
+            "profile": profile and {"name": profile.name, "version": profile.version, "digest": profile.digest},
+            "arithmetic": declaration and {"digest": declaration.digest},
+            "waivers": terms.waivers.digest and {"digest": terms.waivers.digest},
+            "errata": {"digest": suspensions.errata.digest, "ids": [e.id for e in suspensions.errata.entries]},
+            "keep_outputs": options.keep_outputs,
+            "executor": dict(self.executor.description()),
+            "disputed": {clause: upstream or None for clause, upstream in suspensions.disputed.items()},
+            "machine": _machine(),
+            "options": options.to_dict(),
+            "terms": terms_to_dict(terms),
+            "deaths": [dict(told) for told in self.deaths],
+            "more_deaths": self.more_deaths,
+        }
 
 
-def opened(options: RunOptions, executor: Executor) -> Session:
-    """Read and check what the options name. Raises OpconformError."""
+def opened(
+    options: RunOptions, executor: Executor, command: Sequence[str], started: dt.datetime | None = None
+) -> Session:
+    """Read and check what the options name; the run starts now unless it `started` before. Raises OpconformError."""
     backends = tuple(backend_spec(name, options.python) for name in dict.fromkeys(options.backends))
     suite = open_suite(options)
     terms = terms_of(options, suite)
@@ -103,11 +187,12 @@ def opened(options: RunOptions, executor: Executor) -> Session:
     claims = {name: claimed(name, a.version, a.claims) for name, a in abouts.items() if a.claims is not None}
     terms = replace(terms, demands=replace(terms.demands, claims=claims))
     plans = _plans(options, {b.name: b.standards or abouts[b.name].standards for b in backends}, suite)
-    kinds = {b.name: abouts[b.name].kind if b.name in abouts else b.kind for b in backends}
-    plans = {
-        name: plan if kinds[name] == "run" else _of_programs(plan, suite, kinds[name]) for name, plan in plans.items()
-    }
-    return Session(options, executor, backends, suite, terms, plans, abouts, dt.datetime.now(tz=dt.UTC))
+    for backend in backends:
+        kind = abouts[backend.name].kind if backend.name in abouts else backend.kind
+        if kind != "run":
+            plans[backend.name] = _of_programs(plans[backend.name], suite, kind)
+    started = started or dt.datetime.now(tz=dt.UTC)
+    return Session(options, executor, backends, suite, terms, plans, abouts, command, started)
 
 
 def terms_of(options: RunOptions, suite: Suite) -> Terms:
@@ -182,94 +267,6 @@ _DEATHS = 1_000
 """Number of deaths that run.json lists."""
 
 
-@dataclass
-class Progress:
-    """A run in progress: the results so far, and those from before it was resumed."""
-
-    session: Session
-    command: Sequence[str]
-    tables: Tables
-    abouts: dict[str, About]
-    done: Mapping[str, Collection[str]] = field(default_factory=dict)
-    certified: set[str] = field(default_factory=set)
-    deaths: list[dict[str, Any]] = field(default_factory=list)
-    more_deaths: int = 0
-    temporary: bool = False
-
-    @classmethod
-    def of(cls, session: Session, command: Sequence[str]) -> Progress:
-        """Return the progress of a run that has not begun."""
-        backends = [b.name for b in session.backends]
-        return cls(session, command, Tables.of(session.terms, backends, session.started.date()), dict(session.abouts))
-
-    def left(self, backend: str, number: int | None = None) -> int:
-        """Return the number of cases that a backend has left, or that there are at least so many."""
-        done = len(self.done.get(backend, ()))
-        return self.session.plans[backend].at_least(None if number is None else number + done) - done
-
-    @property
-    def versions(self) -> dict[str, str]:
-        """Return the versions of the backends, as far as known."""
-        return {name: about.version for name, about in self.abouts.items()}
-
-    @property
-    def names(self) -> dict[str, str]:
-        """Return what reports call the backends: --name, or the own name of a class, module or program."""
-        found = {}
-        for backend in self.session.backends:
-            about = self.abouts.get(backend.name)
-            own = about.name if about is not None and backend.scheme in OWN else ""
-            found[backend.name] = self.session.options.name or own or backend.name
-        return distinct(found)
-
-    def description(self) -> dict[str, Any]:
-        """Return everything that decides a run's results, for `run.json`, with the facts of this machine.
-
-        It has no host, user or path. `options` are the options for resuming the run, `terms` everything that decided
-        its verdicts, both complete; `deaths` are the deaths of workers that no case explains.
-        """
-        session, options, terms = self.session, self.session.options, self.session.terms
-        selection, names = options.selection, self.names
-        profile, declaration, suspensions = terms.demands.profile, terms.declaration, terms.suspensions
-        suite = {"version": suite_version(), "digest": session.suite.digest}
-        abouts = {b.name: self.abouts.get(b.name, About(UNKNOWN, ())) for b in session.backends}
-        corpus = session.suite.to_dict()
-        return {
-            "command": list(self.command),
-            "started": session.started.astimezone(dt.UTC).isoformat(timespec="seconds"),
-            "suite": suite | ({"name": selection.suite} if selection.suite else {}),
-            "backends": {
-                name: {
-                    "version": about.version,
-                    "name": names.get(name, name),
-                    "standards": list(session.plans[name].selection.standards),
-                    "facts": dict(about.facts),
-                }
-                for name, about in abouts.items()
-            },
-            "corpus": corpus and dict(corpus),
-            "selection": list(selection.globs),
-            "strength": "full" if selection.strength is None else selection.strength,
-            "draws": selection.draws,
-            "seed": selection.seed,
-            "shard": options.shard and str(options.shard),
-            "planned": {name: plan.total for name, plan in session.plans.items() if plan.total is not None},
-            "required": dict(terms.demands.required),
-            "profile": profile and {"name": profile.name, "version": profile.version, "digest": profile.digest},
-            "arithmetic": declaration and {"digest": declaration.digest},
-            "waivers": terms.waivers.digest and {"digest": terms.waivers.digest},
-            "errata": {"digest": suspensions.errata.digest, "ids": [e.id for e in suspensions.errata.entries]},
-            "keep_outputs": options.keep_outputs,
-            "executor": dict(session.executor.description()),
-            "disputed": {clause: upstream or None for clause, upstream in suspensions.disputed.items()},
-            "machine": _machine(),
-            "options": options.to_dict(),
-            "terms": terms_to_dict(terms),
-            "deaths": [dict(told) for told in self.deaths],
-            "more_deaths": self.more_deaths,
-        }
-
-
 def run_session(
     options: RunOptions, command: Sequence[str], console: Console | None = None, *, temporary: bool = False
 ) -> int:
@@ -283,10 +280,10 @@ def run_session(
         return _resumed(options, options.resume, console)
     check_targets(options)
     with opened_executor(options.executor, options.resources, jobs=options.workers) as executor:
-        session = opened(options, executor)
+        session = opened(options, executor, command)
         out = options.out or Path("opconform-results") / session.started.strftime("%Y-%m-%dT%H-%M-%S")
         with ResultsFolder.create(out) as folder:
-            return _run(replace(Progress.of(session, command), temporary=temporary), folder, console)
+            return _run(session, folder, console, temporary=temporary)
 
 
 def _resumed(options: RunOptions, path: Path, console: Console) -> int:
@@ -301,15 +298,15 @@ def _resumed(options: RunOptions, path: Path, console: Console) -> int:
         refuse_unnamed(options, path)
         check_targets(options)
         with opened_executor(options.executor, options.resources, jobs=options.workers) as executor:
-            progress = Progress.of(replace(opened(options, executor), started=begun.started), begun.command)
-            kept = take_kept(path, progress.tables)
-            progress.done, progress.certified = kept.done, kept.certified
-            progress.deaths += begun.deaths
-            progress.more_deaths = begun.more_deaths
-            _open_backends(progress, begun)
-            check_same(begun, progress.description())
+            session = opened(options, executor, begun.command, begun.started)
+            kept = take_kept(path, session.tables)
+            session.done, session.certified = kept.done, kept.certified
+            session.deaths += begun.deaths
+            session.more_deaths = begun.more_deaths
+            _open_backends(session, begun)
+            check_same(begun, session.description())
             folder.mend(kept)
-            return _run(progress, folder, console)
+            return _run(session, folder, console)
 
 
 def check_targets(options: RunOptions) -> None:
@@ -321,50 +318,49 @@ def check_targets(options: RunOptions) -> None:
         check_new(options.out)
 
 
-def _open_backends(progress: Progress, begun: RunRecord) -> None:
+def _open_backends(session: Session, begun: RunRecord) -> None:
     """Open the backends that have cases left, which describe themselves; for the others, use their old description."""
-    session = progress.session
     for backend in session.backends:
-        if not progress.left(backend.name, 1):
-            progress.abouts[backend.name] = begun.about(backend.name)
-        elif backend.name not in progress.abouts:
+        if not session.left(backend.name, 1):
+            session.abouts[backend.name] = begun.about(backend.name)
+        elif backend.name not in session.abouts:
             assignment = Assignment(backend, session.suite.source)
-            progress.abouts[backend.name] = about(assignment, session.options.limits, session.executor.run_cases)
+            session.abouts[backend.name] = about(assignment, session.options.limits, session.executor.run_cases)
 
 
-def _run(progress: Progress, folder: ResultsFolder, console: Console) -> int:
-    started = None if any(progress.done.values()) else time.monotonic()
-    session, tables, options = progress.session, progress.tables, progress.session.options
-    folder.start(progress.description())
-    interrupted = _run_backends(progress, folder, console)
+def _run(session: Session, folder: ResultsFolder, console: Console, *, temporary: bool = False) -> int:
+    started = None if any(session.done.values()) else time.monotonic()
+    tables, options = session.tables, session.options
+    folder.start(session.description())
+    interrupted = _run_backends(session, folder, console)
     targets = [folder.path / "junit.xml", *([options.junit] if options.junit else [])]
     write_junit(
         folder.path,
         *targets,
         demands=session.terms.demands,
         suspensions=session.terms.suspensions,
-        versions=progress.versions,
+        versions=session.versions,
         clause_text=session.suite.clause_text,
-        names=progress.names,
+        names=session.names,
     )
     problems = tables.waivers.problems(partial=interrupted or options.partial)
-    lost = [] if interrupted else _lost(progress)
+    lost = [] if interrupted else _lost(session)
     broken = session.suite.broken
     code = max(tables.tally.exit_code(len(problems)), 2 if broken else 0, OUR_SIDE_FAILED if lost else 0)
     code = max(code, INTERRUPTED if interrupted else 0)
     status = "interrupted" if interrupted else "finished"
     # Last, when everything else is written.
-    folder.finish(status, code, {**progress.description(), **tables.to_dict(problems)})
+    folder.finish(status, code, {**session.description(), **tables.to_dict(problems)})
     summary = tables.summary(
         code,
-        versions=progress.versions,
+        versions=session.versions,
         clause_text=session.suite.clause_text,
-        problems=[*problems, *broken, *lost, *deaths_told(progress.deaths, progress.more_deaths)],
+        problems=[*problems, *broken, *lost, *deaths_told(session.deaths, session.more_deaths)],
         seconds=None if started is None else time.monotonic() - started,
-        folders=[] if progress.temporary else [folder.path],
+        folders=[] if temporary else [folder.path],
         partial=options.shard is not None and options.shard.count > 1,
-        unfinished=[folder.path] if interrupted and not progress.temporary else [],
-        names=progress.names,
+        unfinished=[folder.path] if interrupted and not temporary else [],
+        names=session.names,
     )
     print_summary(console, summary, options.sections or "brief")
     for note in [*tables.unclaimed_lines(), *session.suite.notes]:
@@ -372,25 +368,24 @@ def _run(progress: Progress, folder: ResultsFolder, console: Console) -> int:
     return code
 
 
-def _lost(progress: Progress) -> list[str]:
+def _lost(session: Session) -> list[str]:
     """Return lines about cases that have no result because our side has lost them."""
-    tally = progress.tables.tally
-    missing = {name: plan.at_least(None) - tally.figures(name).cases for name, plan in progress.session.plans.items()}
+    tally = session.tables.tally
+    missing = {name: plan.at_least(None) - tally.figures(name).cases for name, plan in session.plans.items()}
     return [f"{name}: {counted(count, 'case')} without a result" for name, count in missing.items() if count]
 
 
-def _run_backends(progress: Progress, folder: ResultsFolder, console: Console) -> bool:
+def _run_backends(session: Session, folder: ResultsFolder, console: Console) -> bool:
     """Run every backend; return whether the user interrupted. Results so far are kept."""
-    session, tables = progress.session, progress.tables
     quiet = Console(quiet=True) if session.options.quiet else console
     try:
-        with RunProgress(quiet, _total(session), known=tables.tally.figures().outcomes) as shown:
+        with RunProgress(quiet, _total(session), known=session.tables.tally.figures().outcomes) as shown:
             for backend in session.backends:
-                for found in _results(progress, backend, folder):
+                for found in _results(session, backend, folder):
                     if shown.total is None and (total := _total(session)) is not None:
                         shown.expect(total)
-                        folder.start(progress.description())
-                    shown.count(_taken(progress, found, folder))
+                        folder.start(session.description())
+                    shown.count(_taken(session, found, folder))
     except KeyboardInterrupt:
         return True
     return False
@@ -402,23 +397,23 @@ def _total(session: Session) -> int | None:
     return None if None in totals else sum(filter(None, totals))
 
 
-def _taken(progress: Progress, judged: Judged, folder: ResultsFolder) -> Outcome:
+def _taken(session: Session, judged: Judged, folder: ResultsFolder) -> Outcome:
     """Count and write a result, and return its outcome as it is reported."""
-    result = progress.tables.take(judged.result, judged.attachments)
+    result = session.tables.take(judged.result, judged.attachments)
     line = result.to_json()
-    folder.add(line, companions(judged, line, progress.certified))
+    folder.add(line, companions(judged, line, session.certified))
     return result.outcome
 
 
-def _results(progress: Progress, backend: BackendSpec, folder: ResultsFolder) -> Iterator[Judged]:
+def _results(session: Session, backend: BackendSpec, folder: ResultsFolder) -> Iterator[Judged]:
     """Yield the results that a backend still owes; write its version down before the first one."""
-    session, name = progress.session, backend.name
-    jobs = min(session.options.workers, progress.left(name, session.options.workers))
+    name = backend.name
+    jobs = min(session.options.workers, session.left(name, session.options.workers))
     if jobs <= 0:
         return
     required, isolation = session.terms.demands.required, session.options.isolation
     assignment = Assignment(backend, session.suite.source, required, _attach(session), isolation)
-    done = progress.done.get(name, ())
+    done = session.done.get(name, ())
     ids = session.plans[name].ids(session.suite)
     owed = (text for text in ids if text not in done) if done else ids
     early: list[Judged] | None = []
@@ -426,24 +421,24 @@ def _results(progress: Progress, backend: BackendSpec, folder: ResultsFolder) ->
         if early is None and isinstance(found, Judged):
             yield found
         elif isinstance(found, About):
-            progress.abouts[name] = found
-            folder.start(progress.description())
+            session.abouts[name] = found
+            folder.start(session.description())
             yield from early or ()
             early = None
         elif isinstance(found, Death):
-            _note(progress, found, folder)
+            _note(session, found, folder)
         elif early is not None:
             early.append(found)
     yield from early or ()
 
 
-def _note(progress: Progress, death: Death, folder: ResultsFolder) -> None:
+def _note(session: Session, death: Death, folder: ResultsFolder) -> None:
     """Write down a death of a worker; beyond the first ones only their number, when the run is over."""
-    if len(progress.deaths) < _DEATHS:
-        progress.deaths.append(asdict(death))
-        folder.start(progress.description())
+    if len(session.deaths) < _DEATHS:
+        session.deaths.append(asdict(death))
+        folder.start(session.description())
     else:
-        progress.more_deaths += 1
+        session.more_deaths += 1
 
 
 def _attach(session: Session) -> dict[str, Attach]:

@@ -13,7 +13,7 @@ import opconform
 from opconform.cases.elements import Declaration
 from opconform.cases.ids import Selection
 from opconform.cli.options import RunOptions
-from opconform.cli.session import Plan, Progress, Session
+from opconform.cli.session import Plan, Session
 from opconform.reports.runs import Terms
 from opconform.runners.execution.host import About
 from opconform.runners.judging.terms import Demands, Errata, Erratum, Profile, Suspensions
@@ -32,9 +32,10 @@ def described() -> dict[str, object]:
         terms=Terms(demands, suspensions, declaration=Declaration(digest="a")),
         plans={"alpha": Plan(selection, None, 1)},
         abouts={"alpha": About("1.2", (), {"device": "cpu"})},
+        command=["opconform", "run", "alpha"],
         started=dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC),
     )
-    return Progress.of(session, ["opconform", "run", "alpha"]).description()
+    return session.description()
 
 
 def test_a_description_tells_all_that_decides_the_results() -> None:
