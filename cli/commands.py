@@ -25,7 +25,7 @@ from .common import (
     STRENGTH,
     SUITE,
     Examples,
-    clear_errors,
+    command,
     number_option,
     path_option,
     planned,
@@ -39,10 +39,8 @@ from .common import (
 )
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform export --format onnx --out corpus\n"
-    "opconform export --format npz --pack corpus.zip --select 'openvino/*'",
+@command(
+    "opconform export --format onnx --out corpus\nopconform export --format npz --pack corpus.zip --select 'openvino/*'"
 )
 @click.option(
     "--format", "form", type=click.Choice(["onnx", "npz"]), required=True, help="ONNX's test data, or NumPy arrays."
@@ -52,7 +50,6 @@ from .common import (
 @planned
 @SPECS
 @JSON
-@clear_errors
 def export(**options: Any) -> int:
     """Write cases to files that any language can read, with a manifest: a corpus."""
     from .corpora import export as exported  # noqa: PLC0415
@@ -60,14 +57,10 @@ def export(**options: Any) -> int:
     return told(exported(selection_of(options), **options))
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform verify corpus\nopconform verify corpus.zip\nopconform verify submission.zip --key public.pem",
-)
+@command("opconform verify corpus\nopconform verify corpus.zip\nopconform verify submission.zip --key public.pem")
 @click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path))
 @path_option("--key", "PUB.pem", "Whose signature a submission must have.")
 @number_option("--seed", "The seed that was announced for a submission.", least=0)
-@clear_errors
 def verify(path: Path, key: Path | None, seed: int | None) -> int:
     """Check that a corpus is whole, or that a submission holds; exits 1 if not.
 
@@ -88,15 +81,10 @@ def verify(path: Path, key: Path | None, seed: int | None) -> int:
     return told(*verified(path))
 
 
-@click.command(
-    "corpus-diff",
-    cls=Examples,
-    examples="opconform corpus-diff corpus-0.1.0.zip corpus\nopconform corpus-diff old/cases/manifests cases/manifests",
-)
+@command("opconform corpus-diff corpus-0.1.0.zip corpus\nopconform corpus-diff old/cases/manifests cases/manifests")
 @click.argument("old", type=click.Path(path_type=Path))
 @click.argument("new", type=click.Path(path_type=Path))
 @JSON
-@clear_errors
 def corpus_diff(old: Path, new: Path, as_json: bool) -> int:
     """List added, removed and changed cases of two corpora or locks; exits 1 if there are any."""
     from .corpora import corpus_difference  # noqa: PLC0415
@@ -104,12 +92,10 @@ def corpus_diff(old: Path, new: Path, as_json: bool) -> int:
     return told(*corpus_difference(old, new, as_json=as_json))
 
 
-@click.command(
-    "audit-model",
-    cls=Examples,
-    examples="opconform audit-model model.onnx --on onnxruntime\n"
+@command(
+    "opconform audit-model model.onnx --on onnxruntime\n"
     "opconform audit-model model.onnx --on onnxruntime --inputs data.npz --out audit\n"
-    "opconform audit-model model.onnx --on onnxruntime --dim batch=4 --seconds 60",
+    "opconform audit-model model.onnx --on onnxruntime --dim batch=4 --seconds 60"
 )
 @click.argument("model", metavar="MODEL", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--on", "backend", metavar="BACKEND", required=True, help="A backend that runs ONNX models.")
@@ -142,7 +128,6 @@ def corpus_diff(old: Path, new: Path, as_json: bool) -> int:
 @click.option("--arithmetic", metavar="NAME|FILE", help="Declared arithmetic: tf32, bfloat16-accumulation or a file.")
 @QUIET
 @JSON
-@clear_errors
 def audit_model(**options: Any) -> int:
     """Judge each node of an ONNX model alone, on the tensors that a backend itself produced.
 
@@ -155,12 +140,11 @@ def audit_model(**options: Any) -> int:
     return audit_model(**options)
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform can model.onnx --on onnxruntime\n"
+@command(
+    "opconform can model.onnx --on onnxruntime\n"
     "opconform can model.onnx --on onnxruntime --try\n"
     "opconform can model.onnx --on onnxruntime==1.28 --results results\n"
-    "opconform can model.onnx --on openvino-onnx --results results --strict",
+    "opconform can model.onnx --on openvino-onnx --results results --strict"
 )
 @click.argument("model", metavar="MODEL", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--on", "backend", metavar="BACKEND", required=True, help="A backend, or one of its releases.")
@@ -181,7 +165,6 @@ def audit_model(**options: Any) -> int:
 @PYTHON
 @QUIET
 @JSON
-@clear_errors
 def can(**options: Any) -> int:
     """Say which nodes of an ONNX model a backend computes rightly, as far as results show.
 
@@ -195,10 +178,9 @@ def can(**options: Any) -> int:
     return can(**options)
 
 
-@click.command("known-results", cls=Examples, examples="opconform dev known-results opconform-results/2026-11-28")
+@command("opconform dev known-results opconform-results/2026-11-28")
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @path_option("--out", "DIR", "Another folder to write to.")
-@clear_errors
 def known_results(folders: tuple[Path, ...], out: Path | None) -> int:
     """Write what backends made of each case, for `opconform can`: a file for each release of a backend.
 
@@ -210,7 +192,7 @@ def known_results(folders: tuple[Path, ...], out: Path | None) -> int:
     return told(write_known_results(folders, out))
 
 
-@click.command(cls=Examples, examples="opconform dev lock --check\nopconform dev lock")
+@command("opconform dev lock --check\nopconform dev lock")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if the lock does not match the suite.")
 @path_option(
     "--results",
@@ -221,7 +203,6 @@ def known_results(folders: tuple[Path, ...], out: Path | None) -> int:
 @path_option("--folder", "DIR", "Another folder of locks.")
 @path_option("--changes", "FILE", "Another list of changes.")
 @SPECS
-@clear_errors
 def lock(**options: Any) -> int:
     """Write the digests of the suite's cases to cases/manifests, so that a changed expectation shows in review.
 
@@ -232,14 +213,11 @@ def lock(**options: Any) -> int:
     return told(*locked(**options))
 
 
-@click.command(
-    cls=Examples, examples="opconform dev audit onnx\nopconform dev audit --json\nopconform dev audit openvino"
-)
+@command("opconform dev audit onnx\nopconform dev audit --json\nopconform dev audit openvino")
 @click.argument("standard", metavar="[STANDARD]", default="onnx")
 @JSON
 @path_option("--markdown", "FILE", "Write coverage as a page of the docs.")
 @SPECS
-@clear_errors
 def audit(standard: str, **options: Any) -> int:
     """Compare the spec files with the standard's schemas or library, and show coverage; a difference exits 1.
 
@@ -250,17 +228,15 @@ def audit(standard: str, **options: Any) -> int:
     return told(*audited(standard, **options))
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform diff onnx/ReduceMean-13 openvino/ReduceMean-1\n"
+@command(
+    "opconform diff onnx/ReduceMean-13 openvino/ReduceMean-1\n"
     "opconform diff onnx/TopK-24 openvino/TopK-11\n"
-    "opconform diff onnx/ReduceMean-13 onnx/ReduceMean-18 --json",
+    "opconform diff onnx/ReduceMean-13 onnx/ReduceMean-18 --json"
 )
 @click.argument("one", metavar="A")
 @click.argument("other", metavar="B")
 @JSON
 @SPECS
-@clear_errors
 def diff(one: str, other: str, as_json: bool, specs: Path | None) -> None:
     """Compare two operator versions: signatures, and the smallest inputs that they answer differently.
 
@@ -286,15 +262,11 @@ def diff(one: str, other: str, as_json: bool, specs: Path | None) -> None:
         difference_report(Console(), one, other, specs)
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform dev page onnx/ReduceMean openvino/ReduceMean onednn/ReduceMean --title 'The mean' > mean.md",
-)
+@command("opconform dev page onnx/ReduceMean openvino/ReduceMean onednn/ReduceMean --title 'The mean' > mean.md")
 @click.argument("operators", metavar="OPERATOR...", nargs=-1, required=True)
 @click.option("--title", metavar="TEXT", help="The page's title.  [default: the operators]")
 @path_option("--out", "FILE", "Write the page to FILE instead of printing it.")
 @SPECS
-@clear_errors
 def page(operators: tuple[str, ...], title: str | None, out: Path | None, specs: Path | None) -> None:
     """Write a page of documentation (Markdown) about operators from their spec files.
 
@@ -306,15 +278,12 @@ def page(operators: tuple[str, ...], title: str | None, out: Path | None, specs:
     _print_or_write(out, page_of(operators, title or ", ".join(operators), specs))
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform dev bindings openvino\n"
-    "opconform dev bindings onednn --markdown docs/generated/from-onnx-to-onednn.md",
+@command(
+    "opconform dev bindings openvino\nopconform dev bindings onednn --markdown docs/generated/from-onnx-to-onednn.md"
 )
 @click.argument("standard", metavar="STANDARD")
 @path_option("--markdown", "FILE", "Write the page to FILE instead.")
 @SPECS
-@clear_errors
 def bindings(standard: str, markdown: Path | None, specs: Path | None) -> None:
     """Compare each operation of a standard with the ONNX operator that has its formula, as a page of the docs.
 
@@ -335,14 +304,9 @@ def _print_or_write(file: Path | None, text: str) -> None:
         write_text(file, text)
 
 
-@click.command(
-    "check-runner",
-    cls=Examples,
-    examples="opconform check-runner cmd:./program\nopconform check-runner 'cmd:python3 client.py' --timeout 60",
-)
+@command("opconform check-runner cmd:./program\nopconform check-runner 'cmd:python3 client.py' --timeout 60")
 @click.argument("backend", metavar="BACKEND")
 @seconds_option("--timeout", 10.0, "Time limit of an answer in seconds.")
-@clear_errors
 def check_runner(backend: str, timeout: float) -> int:
     """Report where a program breaks the process protocol, with a hint for each mistake.
 
@@ -356,11 +320,10 @@ def check_runner(backend: str, timeout: float) -> int:
     return int(bool(mistakes))
 
 
-@click.command(
-    cls=Examples,
-    examples='eval "$(opconform completion bash)"    # in ~/.bashrc\n'
+@command(
+    'eval "$(opconform completion bash)"    # in ~/.bashrc\n'
     'eval "$(opconform completion zsh)"     # in ~/.zshrc\n'
-    "opconform completion fish > ~/.config/fish/completions/opconform.fish",
+    "opconform completion fish > ~/.config/fish/completions/opconform.fish"
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
@@ -374,9 +337,8 @@ def completion(context: click.Context, shell: str) -> None:
     click.echo(kind(context.find_root().command, {}, "opconform", "_OPCONFORM_COMPLETE").source())
 
 
-@click.command(cls=Examples, examples="opconform dev scaffold onnx/Add > specs/onnx/Add.yaml")
+@command("opconform dev scaffold onnx/Add > specs/onnx/Add.yaml")
 @click.argument("operator", metavar="OP")
-@clear_errors
 def scaffold(operator: str) -> None:
     """Write the signature part of a new spec file from the standard's schema."""
     from ..specs.scaffold import scaffold as scaffolded  # noqa: PLC0415
@@ -384,11 +346,9 @@ def scaffold(operator: str) -> None:
     click.echo(scaffolded(operator), nl=False)
 
 
-@click.command(
-    "judge-data",
-    cls=Examples,
-    examples="opconform dev judge-data site-packages/onnx/backend/test/data/node\n"
-    "opconform dev judge-data data/node --explained explained.yaml --markdown page.md",
+@command(
+    "opconform dev judge-data site-packages/onnx/backend/test/data/node\n"
+    "opconform dev judge-data data/node --explained explained.yaml --markdown page.md"
 )
 @click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path, exists=True))
 @path_option("--explained", "FILE", "Known differences and their reasons (YAML).")
@@ -396,7 +356,6 @@ def scaffold(operator: str) -> None:
 @click.option("--title", metavar="TEXT", default="Stored test data", help="The page's title.", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one line per data set.")
 @SPECS
-@clear_errors
 def judge_data(path: Path, **options: Any) -> int:
     """Judge the expected outputs of test data in ONNX's layout, as if they were a backend's answers.
 
@@ -409,18 +368,15 @@ def judge_data(path: Path, **options: Any) -> int:
     return judge_data(path, **options)
 
 
-@click.command(
-    "compare-data",
-    cls=Examples,
-    examples="opconform dev compare-data site-packages/onnx/backend/test/data\n"
-    "opconform dev compare-data data/node --sample 10 --markdown page.md",
+@command(
+    "opconform dev compare-data site-packages/onnx/backend/test/data\n"
+    "opconform dev compare-data data/node --sample 10 --markdown page.md"
 )
 @click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path, exists=True))
 @number_option("--sample", "Number of operators to make mutants of.", least=0, default=30)
 @path_option("--markdown", "FILE", "Write it as a page of the docs.")
 @click.option("--title", metavar="TEXT", default="Stored test data and the suite", help="The page's title.")
 @SPECS
-@clear_errors
 def compare_data(path: Path, **options: Any) -> None:
     """Compare test data in ONNX's layout with the suite: what each exercises, and which mutants each exposes.
 
@@ -431,10 +387,9 @@ def compare_data(path: Path, **options: Any) -> None:
     compare_data(path, **options)
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform dev meaningless --select 'onnx/Pow-*'\n"
-    "opconform dev meaningless --record docs/meaningless.jsonl --markdown docs/generated/meaningless.md",
+@command(
+    "opconform dev meaningless --select 'onnx/Pow-*'\n"
+    "opconform dev meaningless --record docs/meaningless.jsonl --markdown docs/generated/meaningless.md"
 )
 @SELECT
 @STRENGTH
@@ -443,7 +398,6 @@ def compare_data(path: Path, **options: Any) -> None:
 @JOBS
 @path_option("--record", "FILE", "Update the list in FILE for the operators that have changed.")
 @path_option("--markdown", "FILE", "Write it as a page of the docs.")
-@clear_errors
 def meaningless(**options: Any) -> int:
     """List the cases that admit an answer that means nothing, such as a constant or a wrong shape.
 
@@ -455,12 +409,11 @@ def meaningless(**options: Any) -> int:
     return run_meaningless(selection_of(options), **options)
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform dev mutants\n"
+@command(
+    "opconform dev mutants\n"
     "opconform dev mutants --select 'onnx/ReduceMean-18' --html matrix.html --json matrix.json\n"
     "opconform dev mutants --suite smoke\n"
-    "opconform dev mutants --tools --select 'onnx/Concat-13'",
+    "opconform dev mutants --tools --select 'onnx/Concat-13'"
 )
 @SELECT
 @STRENGTH
@@ -481,7 +434,6 @@ def meaningless(**options: Any) -> int:
     is_flag=True,
     help="Wrong inferencers, checkers and converters in place of kernels; unless selected, of two formulas a family.",
 )
-@clear_errors
 def mutants(**options: Any) -> int:
     """Test the suite itself: it must detect wrong implementations and must pass correct ones.
 
@@ -492,13 +444,12 @@ def mutants(**options: Any) -> int:
     return run_mutants(MutationOptions(selection_of(options), **options))
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform report results\n"
+@command(
+    "opconform report results\n"
     "opconform report shard-1 shard-2 shard-3 --junit junit.xml --markdown summary.md\n"
     "opconform report of-onnxruntime of-my-backend --json report.json\n"
     "opconform report of-onnxruntime of-my-backend --html site\n"
-    "opconform report results --html site --before results-of-1.31 --before results-of-1.30",
+    "opconform report results --html site --before results-of-1.31 --before results-of-1.30"
 )
 @FOLDERS
 @path_option("--junit", "FILE", "Write JUnit XML to FILE.")
@@ -521,7 +472,6 @@ def mutants(**options: Any) -> int:
 )
 @PARTIAL
 @sections
-@clear_errors
 def report(**options: Any) -> int:
     """Report the results of runs: several backends side by side, the shards of a run merged.
 
@@ -537,14 +487,11 @@ def report(**options: Any) -> int:
     return run_report(ReportOptions(sections=pop_sections(options), **options))
 
 
-@click.command(
-    cls=Examples, examples="opconform finding results --out findings\nopconform finding results --out one --limit 1"
-)
+@command("opconform finding results --out findings\nopconform finding results --out one --limit 1")
 @FOLDERS
 @path_option("--out", "DIR", "The folder of the texts.", required=True)
 @number_option("--limit", "Only the N worst kinds of failures.")
 @PARTIAL
-@clear_errors
 def finding(folders: tuple[Path, ...], out: Path, limit: int | None, partial: bool) -> None:
     """Write texts to file with the maintainers of backends: one for each kind of failures of runs.
 
@@ -564,10 +511,9 @@ def finding(folders: tuple[Path, ...], out: Path, limit: int | None, partial: bo
     click.echo(f"{len(found):,} finding{'s' * (len(found) != 1)}: {out / 'index.md'}")
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform rejudge results --out rejudged\n"
-    "opconform rejudge results --errata errata.yaml --require accumulator=wide",
+@command(
+    "opconform rejudge results --out rejudged\n"
+    "opconform rejudge results --errata errata.yaml --require accumulator=wide"
 )
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @path_option("--out", "DIR", "Results folder: new or empty.")
@@ -578,7 +524,6 @@ def finding(folders: tuple[Path, ...], out: Path, limit: int | None, partial: bo
 @REQUIRE
 @path_option("--junit", "FILE", "Also write JUnit XML to FILE.")
 @sections
-@clear_errors
 def rejudge(**options: Any) -> int:
     """Judge a run again by this version's expectations and errata, without the device.
 
@@ -591,11 +536,7 @@ def rejudge(**options: Any) -> int:
     return run_rejudge(RejudgeOptions(sections=pop_sections(options), **options), ["opconform", *sys.argv[1:]])
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform submit results --out submission.zip\n"
-    "opconform submit results --out submission.zip --sign key.pem",
-)
+@command("opconform submit results --out submission.zip\nopconform submit results --out submission.zip --sign key.pem")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @path_option("--out", "FILE", "The archive: a new file.", required=True)
 @path_option("--sign", "KEY.pem", "A private key (Ed25519).")
@@ -605,7 +546,6 @@ def rejudge(**options: Any) -> int:
     "A file of the backend that was there before the run's seed was announced. Repeatable.",
     multiple=True,
 )
-@clear_errors
 def submit(folder: Path, out: Path, sign: Path | None, frozen: tuple[Path, ...]) -> int:
     """Pack a results folder into one archive with its digest, which others judge again with `opconform verify`."""
     from .submission import submit as submitted  # noqa: PLC0415
@@ -624,11 +564,10 @@ _DB = path_option(
 _BACKEND = click.option("--backend", metavar="GLOB", default="*", help="Only these backends.")
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform compare results-of-yesterday results\n"
+@command(
+    "opconform compare results-of-yesterday results\n"
     "opconform compare opconform-history.duckdb:last results --markdown changes.md --fail-on regression\n"
-    "opconform compare opconform-history.duckdb:12 opconform-history.duckdb:last --json changes.json",
+    "opconform compare opconform-history.duckdb:12 opconform-history.duckdb:last --json changes.json"
 )
 @click.argument("old")
 @click.argument("new")
@@ -640,7 +579,6 @@ _BACKEND = click.option("--backend", metavar="GLOB", default="*", help="Only the
     help="Exit 1 if a case that passed now fails, or if anything changed.",
 )
 @PARTIAL
-@clear_errors
 def compare(old: str, new: str, *, json: Path | None, markdown: Path | None, fail_on: str | None, partial: bool) -> int:
     """Show the changes between two runs: regressions, fixes, new and removed cases, other answers to silences.
 
@@ -680,17 +618,16 @@ def history() -> None:
     """Keep the results of many runs in a database."""
 
 
-@history.command(
-    cls=Examples,
-    examples="opconform history add results\n"
+@command(
+    "opconform history add results\n"
     "opconform history add shard-1 shard-2 shard-3 --label nightly\n"
     "opconform history add of-onnxruntime of-my-backend --db history.duckdb",
+    group=history,
 )
 @FOLDERS
 @_DB
 @click.option("--label", metavar="TEXT", help="A name for the run.")
 @PARTIAL
-@clear_errors
 def add(folders: tuple[Path, ...], db: Path, label: str | None, partial: bool) -> int:
     """Add a run: a results folder, its shards, or the folders of several backends.
 
@@ -701,18 +638,17 @@ def add(folders: tuple[Path, ...], db: Path, label: str | None, partial: bool) -
     return told(take_in(db, folders, label, partial=partial))
 
 
-@history.command(
-    cls=Examples,
-    examples="opconform history show --last 14\n"
+@command(
+    "opconform history show --last 14\n"
     "opconform history show --backend 'onnxruntime*' --select 'onnx/ReduceMean-*'\n"
     "opconform history show --json --db history.duckdb",
+    group=history,
 )
 @_DB
 @_BACKEND
 @SELECT
 @number_option("--last", "The last N runs of each backend.")
 @JSON
-@clear_errors
 def show(db: Path, **options: Any) -> None:
     """Show the runs by backend: date, versions, figures, and changes since the run before.
 
@@ -723,16 +659,15 @@ def show(db: Path, **options: Any) -> None:
     shown(db, **options)
 
 
-@history.command(
-    cls=Examples,
-    examples="opconform history case onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient\n"
+@command(
+    "opconform history case onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient\n"
     "opconform history case onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient --backend onnxruntime",
+    group=history,
 )
 @CASE_ID
 @_DB
 @_BACKEND
 @JSON
-@clear_errors
 def case(case_id: str, db: Path, **options: Any) -> None:
     """Show the verdicts on one case over time: since when it fails, and on which version."""
     from ..reports.history.show import show_case  # noqa: PLC0415
@@ -740,13 +675,10 @@ def case(case_id: str, db: Path, **options: Any) -> None:
     show_case(case_id, db, **options)
 
 
-@history.command(
-    cls=Examples, examples="opconform history prune --keep 90\nopconform history prune --before 2026-01-01"
-)
+@command("opconform history prune --keep 90\nopconform history prune --before 2026-01-01", group=history)
 @_DB
 @number_option("--keep", "Keep the last N runs of each backend.")
 @click.option("--before", metavar="DATE", type=click.DateTime(["%Y-%m-%d"]), help="Keep the runs from that day on.")
-@clear_errors
 def prune(db: Path, keep: int | None, before: dt.datetime | None) -> None:
     """Remove old runs; the last run of each backend stays."""
     from ..reports.history.database import prune as forget  # noqa: PLC0415

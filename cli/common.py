@@ -7,11 +7,10 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-P = ParamSpec("P")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -145,26 +144,6 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float) -> 
     return value
 
 
-def clear_errors(command: Callable[P, int | None]) -> Callable[P, None]:
-    """Print a user error in one line and exit 2; otherwise exit with the command's return value."""
-
-    @wraps(command)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
-        from ..cases.errors import OpconformError  # noqa: PLC0415 - imports are late, so that --help is fast
-        from ..cases.runner import NotInstalled  # noqa: PLC0415
-
-        try:
-            code = command(*args, **kwargs)
-        except (OpconformError, NotInstalled) as error:
-            click.echo(f"opconform: {error}", err=True)
-            code = 2
-        except BrokenPipeError:  # `| head` has read enough
-            code = 0
-        sys.exit(code or 0)
-
-    return guarded
-
-
 class Examples(click.Command):
     """A command whose help ends with examples, one per line."""
 
@@ -178,6 +157,34 @@ class Examples(click.Command):
             with formatter.section("Examples"):
                 formatter.write("".join(f"  {line}\n" for line in self._examples.splitlines()))
         super().format_epilog(ctx, formatter)
+
+
+def command(
+    examples: str, *, name: str | None = None, group: click.Group | None = None
+) -> Callable[[Callable[..., int | None]], click.Command]:
+    """Return a decorator that makes a command, which exits with the function's return value.
+
+    `name` is the function's if it is left out. A user error is printed in one line, and the command exits with 2.
+    """
+
+    def made(function: Callable[..., int | None]) -> click.Command:
+        @wraps(function)
+        def guarded(*args: Any, **kwargs: Any) -> None:
+            from ..cases.errors import OpconformError  # noqa: PLC0415 - imports are late, so that --help is fast
+            from ..cases.runner import NotInstalled  # noqa: PLC0415
+
+            try:
+                code = function(*args, **kwargs)
+            except (OpconformError, NotInstalled) as error:
+                click.echo(f"opconform: {error}", err=True)
+                code = 2
+            except BrokenPipeError:  # `| head` has read enough
+                code = 0
+            sys.exit(code or 0)
+
+        return (group or click).command(name, cls=Examples, examples=examples)(guarded)
+
+    return made
 
 
 def selection_of(options: dict[str, Any]) -> Any:

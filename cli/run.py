@@ -19,8 +19,7 @@ from .common import (
     REQUIRE,
     RESULTS,
     SPECS,
-    Examples,
-    clear_errors,
+    command,
     number_option,
     path_option,
     planned,
@@ -44,9 +43,8 @@ def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -
     return [one.name for one in known_backends() if one.name.startswith(begun)]
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform run onnxruntime\n"
+@command(
+    "opconform run onnxruntime\n"
     "opconform run onnxruntime onnx-reference --select 'onnx/ReduceMean-*' --out results\n"
     "opconform run python:my_backend:Backend --require accumulator=wide\n"
     "opconform run 'cmd:./program args'\n"
@@ -54,7 +52,7 @@ def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -
     "opconform run onnxruntime --python old/bin/python\n"
     "opconform run onnxruntime --shard 2/8 --out shard-2\n"
     "opconform run onnxruntime --corpus corpus.zip\n"
-    "opconform run --resume shard-2",
+    "opconform run --resume shard-2"
 )
 @click.argument("backends", metavar="BACKEND...", nargs=-1, shell_complete=_backends)
 @planned
@@ -117,7 +115,6 @@ def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -
     "--dry-run", is_flag=True, help="Show the number of cases and programs and an estimate of the time; run nothing."
 )
 @sections
-@clear_errors
 def run(**options: Any) -> int:
     """Run the suite against backends, show what fails, and write a results folder.
 
@@ -187,10 +184,9 @@ def given_options() -> frozenset[str]:
     return frozenset(name for name in context.params if context.get_parameter_source(name) is told)
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform claims opconform-results/2026-05-01T10-00-00 > profile.yaml\n"
-    "opconform claims cmd:./program --select 'onnx/Reduce*' --json",
+@command(
+    "opconform claims opconform-results/2026-05-01T10-00-00 > profile.yaml\n"
+    "opconform claims cmd:./program --select 'onnx/Reduce*' --json"
 )
 @click.argument("source", metavar="BACKEND|DIR")
 @planned
@@ -203,7 +199,6 @@ def given_options() -> frozenset[str]:
     "--json", "as_json", is_flag=True, help="Print JSON, in the form of `operators` in the process protocol's hello."
 )
 @click.option("--quiet", "-q", is_flag=True, help="No live progress.")
-@clear_errors
 def claims(*, source: str, backend: str | None, as_json: bool, **options: Any) -> None:
     """Write what a backend supports as a profile, from a results folder or a run of its own.
 
@@ -224,19 +219,15 @@ def claims(*, source: str, backend: str | None, as_json: bool, **options: Any) -
     click.echo(claims_of_run(made, as_json=as_json), nl=False)
 
 
-@click.command(
-    "list",
-    cls=Examples,
-    examples="opconform list operators\n"
-    "opconform list cases --select 'onnx/Mean-13' --json\n"
-    "opconform list backends --check",
+@command(
+    "opconform list operators\nopconform list cases --select 'onnx/Mean-13' --json\nopconform list backends --check",
+    name="list",
 )
 @click.argument("what", type=click.Choice(["operators", "cases", "backends"]), default="operators")
 @planned
 @SPECS
 @JSON
 @click.option("--check", is_flag=True, help="With backends: run one case on each, and print its outcome first.")
-@clear_errors
 def list_(*, what: str, specs: Path | None, as_json: bool, check: bool, **options: Any) -> int:
     """List operator versions, cases or backends.
 
@@ -255,12 +246,11 @@ def list_(*, what: str, specs: Path | None, as_json: bool, check: bool, **option
     return told(listed(what, specs, selection_of(options), as_json=as_json))
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform show onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53\n"
+@command(
+    "opconform show onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53\n"
     "opconform show onnx/Relu-14\n"
     "opconform show --script onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53 | python\n"
-    "opconform show --script openvino/ReduceMean-1/float32,int64/3x2x2/axes=2,0/ramp/axes-unsorted > reproduce.py",
+    "opconform show --script openvino/ReduceMean-1/float32,int64/3x2x2/axes=2,0/ramp/axes-unsorted > reproduce.py"
 )
 @CASE_ID
 @RESULTS
@@ -277,7 +267,6 @@ def list_(*, what: str, specs: Path | None, as_json: bool, check: bool, **option
 @path_option("--arithmetic", "FILE", "Declared arithmetic (YAML), or openvino.")
 @click.option("--certificate", "as_certificate", is_flag=True, help="Print the expectation and its derivation as JSON.")
 @SPECS
-@clear_errors
 def show(
     *,
     case_id: str,
@@ -333,11 +322,10 @@ def show(
         click.echo(script_text(case, full=full) if script else case_text(source, case))
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform minimise 'onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient' onnxruntime\n"
+@command(
+    "opconform minimise 'onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient' onnxruntime\n"
     "opconform minimise 'onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient' onnxruntime > smallest.py\n"
-    "opconform minimise CASE_ID python:my_backend:Backend --limit 500 --timeout 2",
+    "opconform minimise CASE_ID python:my_backend:Backend --limit 500 --timeout 2"
 )
 @CASE_ID
 @click.argument("backend", metavar="BACKEND", shell_complete=_backends)
@@ -351,7 +339,6 @@ def show(
 @number_option("--limit", "Maximum number of candidates.", default=5000)
 @seconds_option("--seconds", 120.0, "Time limit of the search in seconds; then the smallest case so far is printed.")
 @QUIET
-@clear_errors
 def minimise(**options: Any) -> int:
     """Shrink a failing case to the smallest that fails in the same way, and print it as a script.
 
@@ -364,10 +351,9 @@ def minimise(**options: Any) -> int:
     return run_minimise(**options)
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform bisect onnxruntime 'onnx/ReduceMean-18/float16/2x0x3/axes=-1/ramp'\n"
-    "opconform bisect onnxruntime CASE_ID --good 1.17.3 --bad 1.20.1",
+@command(
+    "opconform bisect onnxruntime 'onnx/ReduceMean-18/float16/2x0x3/axes=-1/ramp'\n"
+    "opconform bisect onnxruntime CASE_ID --good 1.17.3 --bad 1.20.1"
 )
 @click.argument("backend", metavar="BACKEND")
 @CASE_ID
@@ -379,7 +365,6 @@ def minimise(**options: Any) -> int:
 @MEMORY
 @REQUIRE
 @click.option("--quiet", "-q", is_flag=True, help="No live progress.")
-@clear_errors
 def bisect(**options: Any) -> int:
     """Find the release of a library that changed the outcome of a case; prints each release that was tried.
 
