@@ -114,7 +114,7 @@ class _PytestSuite:
         seconds, jobs = self._option("timeout"), self._option("jobs")
         if not (0 < seconds < float("inf")) or jobs < 1 or self._option("seed") < 0:
             raise pytest.UsageError("opconform: expected a positive timeout, at least one job and no negative seed")
-        _ = self._selection, self._demands, self._waivers
+        _ = self._selection, self.demands, self._waivers
         if not self._option("backend").startswith(_CONFTEST):  # a conftest.py may be loaded during collection
             _ = self.backend
         if next(self._selected(()), None) is None:
@@ -143,7 +143,8 @@ class _PytestSuite:
         return Selection(globs, strength_of(self._option("strength")), 1, self._option("seed"))
 
     @cached_property
-    def _demands(self) -> Demands:
+    def demands(self) -> Demands:
+        """Return what fails a result."""
         from .runners.judging.terms import Demands, requirements  # noqa: PLC0415
 
         return Demands(requirements(self._option("require"), self.source.library))
@@ -156,14 +157,14 @@ class _PytestSuite:
         return load_waivers(file) if file else Waivers()
 
     @cached_property
-    def _verdicts(self) -> WaiverRun:
+    def verdicts(self) -> WaiverRun:
         """Return the waivers as they apply to the cases that this process runs."""
-        return self._waivers.for_run(datetime.now(tz=UTC).date(), self._demands)
+        return self._waivers.for_run(datetime.now(tz=UTC).date(), self.demands)
 
     @cached_property
     def _record(self) -> WaiverRun:
         """Return the waivers as they apply to all results, including other processes'."""
-        return self._waivers.for_run(datetime.now(tz=UTC).date(), self._demands)
+        return self._waivers.for_run(datetime.now(tz=UTC).date(), self.demands)
 
     def _option(self, name: str) -> Any:
         return self._config.getoption(f"--opconform-{name}")
@@ -226,20 +227,12 @@ class _PytestSuite:
             raise
         return self._results.pop(case)
 
-    def judged(self, result: Result) -> Result:
-        """Return the result with waivers applied."""
-        return self._verdicts.apply(result)
-
-    def fails(self, result: Result) -> bool:
-        """Return whether a result fails its item."""
-        return self._demands.fails(result) or result.outcome == "runner-error"
-
     def _run(self) -> Generator[Any]:
         from .runners.execution.execute import Assignment  # noqa: PLC0415
         from .runners.execution.running import run_cases  # noqa: PLC0415
         from .runners.pool import Limits  # noqa: PLC0415
 
-        assignment = Assignment(self.backend, self.source, self._demands.required)
+        assignment = Assignment(self.backend, self.source, self.demands.required)
         limits = Limits.of_runs(self._option("timeout"))
         jobs = 1 if self._on_demand else self._option("jobs")
         return run_cases(assignment, self._batches(), jobs=jobs, limits=limits)
@@ -312,11 +305,11 @@ class _Case(pytest.Item):
         from .reports.text import printable  # noqa: PLC0415
 
         self.result = self._suite.result(self.name)
-        result = self._suite.judged(self.result)
+        result = self._suite.verdicts.apply(self.result)
         detail = printable(result.detail or "")
         if result.outcome == "waived":
             pytest.xfail(detail)
-        if self._suite.fails(result):
+        if self._suite.demands.fails(result) or result.outcome == "runner-error":
             raise _Failure(result)
         if result.outcome == "unsupported":
             pytest.skip(f"unsupported ({result.reason}): {detail}")

@@ -11,7 +11,7 @@ import click
 
 from ..cases.batch import Batch
 from ..cases.errors import OpconformError
-from ..cases.foreign import ForeignCases, StoredCase
+from ..cases.foreign import ForeignCases
 from ..cases.ids import parse_id
 from ..generators.nodes import NodeFacts, admitted, node_facts, node_program
 from ..generators.plan import Selection, by_version, planned
@@ -98,15 +98,12 @@ def _theirs(path: Path, source: GeneratedCases) -> tuple[_SuiteContent, dict[str
             if admitted(stored, source.library).invalid:
                 found.invalid[name] += 1
             else:
-                put.setdefault(name, []).extend(_benches(cases, place, stored, source))
+                program, arrays = node_program(stored, source.library)
+                batch = Batch.of_case(stored.id, program, arrays, cases.expectation(place, stored))
+                put.setdefault(name, []).extend(bench_of(source.library, batch))
         except OpconformError:  # not plain tensors, or inputs that a reference does not accept
             continue
     return found, {name: sorted(every, key=lambda one: one.size) for name, every in put.items() if every}
-
-
-def _benches(cases: ForeignCases, place: str, stored: StoredCase, source: GeneratedCases) -> list[Bench]:
-    program, arrays = node_program(stored, source.library)
-    return bench_of(source.library, Batch.of_case(stored.id, program, arrays, cases.expectation(place, stored)))
 
 
 def _with(known: Exercise, told: NodeFacts) -> Exercise:

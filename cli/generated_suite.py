@@ -159,13 +159,12 @@ def _cases(source: GeneratedCases, selection: Selection, as_json: bool) -> Itera
 def _parts(text: str) -> dict[str, object]:
     case = parse_id(text)
     shapes = [print_shape(shape) if isinstance(shape, Structure) else shape and list(shape) for shape in case.shapes]
-    settings = dict(case.settings)
     return {
         "case": text,
         "operator": case.operator,
         "types": list(case.types),
         "shapes": shapes,
-        "settings": settings,
+        "settings": dict(case.settings),
         "fill": case.fill,
         "edge": case.edge,
     }

@@ -648,16 +648,13 @@ def _covering(wanted: Iterable[set[str]], chosen: set[str], most: int) -> set[st
     return found
 
 
-def _goes_by_steps(variant: Implementation, bench: Bench) -> bool:
-    """Return whether a variant adds up element by element, with several operations each."""
-    machine = None if variant.machine is None else variant.machine(bench.answering.invocation)
-    return machine is not None and (machine.order in ("compensated", "fused") or machine.division == "running")
-
-
 def _blamed(variant: Implementation, every: Iterable[Bench]) -> Iterator[Fate]:
+    """Yield the first case that a variant fails; one that adds up step by step runs on small cases only."""
     for bench in every:
-        if bench.size[0] > _STEPS and _goes_by_steps(variant, bench):
-            continue
+        if bench.size[0] > _STEPS and variant.machine is not None:
+            machine = variant.machine(bench.answering.invocation)
+            if machine.order in ("compensated", "fused") or machine.division == "running":
+                continue
         for kill in bench.put(variant)[1]:
             yield Fate(variant.name, variant.kind, variant.text, "blamed", kill.id, str(kill.outcome))
             return

@@ -322,7 +322,13 @@ def _run(rejudged: Rejudged, options: RejudgeOptions, command: Sequence[str], fo
     backends = [str(name) for name in begun.run_json.get("backends", {})]
     tables, changes = Tables.of(terms, backends, rejudged.day), OutcomeChanges()
     folder.start(_description(rejudged, options, command))
-    _take_all(rejudged, tables, changes, folder)
+    certified: set[str] = set()
+    with tracked(rejudged.judged(), "judging", begun.planned) as found:
+        for one in found:
+            reported = tables.take(one.judged.result, one.judged.attachments)
+            rejudged.compare(one, reported, changes)
+            line = reported.to_json()
+            folder.add(line, companions(Judged(reported, one.judged.attachments), line, certified))
     partial = bool(begun.run_json.get("selection") or begun.run_json.get("shard") or not begun.finished)
     problems = tables.waivers.problems(partial=partial)
     code = max(tables.tally.exit_code(len(problems)), 0 if begun.finished else INTERRUPTED)
@@ -354,17 +360,6 @@ def _run(rejudged: Rejudged, options: RejudgeOptions, command: Sequence[str], fo
     )
     print_summary(console, summary, options.sections or "figures")
     return code
-
-
-def _take_all(rejudged: Rejudged, tables: Tables, changes: OutcomeChanges, folder: ResultsFolder) -> None:
-    certified: set[str] = set()
-    with tracked(rejudged.judged(), "judging", rejudged.begun.planned) as found:
-        for one in found:
-            judged = one.judged
-            reported = tables.take(judged.result, judged.attachments)
-            rejudged.compare(one, reported, changes)
-            line = reported.to_json()
-            folder.add(line, companions(Judged(reported, judged.attachments), line, certified))
 
 
 def _description(rejudged: Rejudged, options: RejudgeOptions, command: Sequence[str]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ Status: TypeAlias = Literal["right", "wrong", "not-judged", "not-covered"]
 
 TIME_IS_OVER = "the time is over"
 _DETAIL = 2_000  # characters of a node's text
-_LOOPS = frozenset({"Loop"})
+_WITH_BODIES = ("If", "Loop")
 
 
 class NodeVerdict(msgspec.Struct, frozen=True):
@@ -85,12 +85,11 @@ class ModelAudit:
 
 @dataclass(frozen=True)
 class JudgedNode:
-    """A node with its values and verdict, for scripts: `made` is None if it could not be called."""
+    """A node with its verdict, and its call for scripts: None if it could not be called."""
 
     node: ModelNode
     verdict: NodeVerdict
     made: Call | None
-    answered: Mapping[str, Any]
 
 
 def digest_of(model: ReadModel, arrays: Mapping[str, Array], about: str) -> str:
@@ -154,7 +153,7 @@ class _Auditor:
         finals: Set[str],
     ) -> None:
         """Judge nodes that one run gives the values of; if the process is lost on it, judge them in smaller groups."""
-        if all(node.path in self.known and node.op_type not in ("If", *_LOOPS) for node in group):
+        if all(node.path in self.known and node.op_type not in _WITH_BODIES for node in group):
             self.audit_.nodes += [(node, self.known[node.path]) for node in group]
             return
         try:
@@ -214,7 +213,7 @@ class _Auditor:
             return _unjudged(node, values, "not-judged", TIME_IS_OVER)
         made: Call | None = None
         checked: Checked | None = None
-        answered, reason, options = dict[str, Any](), node.unread, self.options
+        reason, options = node.unread, self.options
         try:
             if not reason:
                 made, answered = node_call(node, values)
@@ -232,11 +231,11 @@ class _Auditor:
             reason = "too large for the memory"
         except Exception as error:  # a defect of ours in one node only affects that node
             reason = f"failed on our side: {type(error).__name__}: {error}"
-        if reason and node.op_type in ("If", *_LOOPS) and not node.domain:
+        if reason and node.op_type in _WITH_BODIES and not node.domain:
             reason = f"{reason} (the nodes of the body that ran are judged by themselves)"
         seconds = round(time.monotonic() - began, 3)
         verdict = replace(_verdict(node, values, checked, reason), seconds=seconds)
-        return JudgedNode(node, verdict, made, answered)
+        return JudgedNode(node, verdict, made)
 
     def compare_unchanged(self, model: ReadModel, arrays: Mapping[str, Array]) -> None:
         """Say whether the model as it is gives the outputs that it gave with every value as an output."""
@@ -264,7 +263,7 @@ class _ProcessLost(OpconformError):  # noqa: N818 - named for what happened
 
 
 def _unjudged(node: ModelNode, values: Mapping[str, Any], status: Status, reason: str) -> JudgedNode:
-    return JudgedNode(node, replace(_verdict(node, values, None, reason), status=status), None, {})
+    return JudgedNode(node, replace(_verdict(node, values, None, reason), status=status), None)
 
 
 def _verdict(node: ModelNode, values: Mapping[str, Any], checked: Checked | None, reason: str) -> NodeVerdict:

@@ -67,11 +67,6 @@ class ReadModel:
         """The opset of each domain."""
         return {_domain(entry.domain): int(entry.version) for entry in self.proto.opset_import}
 
-    @property
-    def opset(self) -> int:
-        """The opset of ai.onnx."""
-        return self.opsets.get("", 0)
-
     @functools.cached_property
     def constants(self) -> dict[str, Array]:
         """The initializers, by name."""
@@ -165,8 +160,9 @@ class ReadModel:
             Input(value.name, _type(value.type) or "float32", arrays[value.name].shape) for value in self.fed
         )
         outputs = tuple(Output(name, self.types.get(name, "float32"), None) for name in names)
-        operator = OperatorVersion("onnx", "model", self.opset)
-        program = ModelProgram(operator, (), inputs, outputs, self.opset, model=made.SerializeToString())
+        opset = self.opsets.get("", 0)
+        operator = OperatorVersion("onnx", "model", opset)
+        program = ModelProgram(operator, (), inputs, outputs, opset, model=made.SerializeToString())
         return program, tuple(arrays[value.name] for value in self.fed)
 
     def body(
