@@ -64,12 +64,9 @@ def _half_more(right: Array) -> Array:
     if right.dtype in (object, bool):
         return right
     with np.errstate(all="ignore"):
-        more = right + right // 2 if right.dtype.kind in "iu" else right.astype(_wide(right)) * 1.5
+        wide = np.complex128 if right.dtype.kind == "c" else np.float64
+        more = right + right // 2 if right.dtype.kind in "iu" else right.astype(wide) * 1.5
         return np.asarray(more).astype(right.dtype)
-
-
-def _wide(array: Array) -> type:
-    return np.complex128 if array.dtype.kind == "c" else np.float64
 
 
 BACKENDS: Mapping[str, Callable[[Array], Array]] = MappingProxyType(
