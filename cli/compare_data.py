@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 import click
 
@@ -19,7 +20,7 @@ from ..generators.source import GeneratedCases
 from ..reports.text import markdown_table, write_text
 from ..specs.audit.findings import Exercise, coverages, onnx_authority
 from .auditing import with_case
-from .killing import Bench, Trial, bench_of, benches, exposed
+from .killing import Bench, bench_of, benches, exposed
 from .planning import planned_ids
 
 
@@ -32,22 +33,8 @@ class _SuiteContent:
     touched: dict[str, Exercise] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _Exposure:
-    """The mutants that a suite kills, by name, and the triggers under which it exposes every effect that shows."""
-
-    killed: frozenset[str]
-    levels: frozenset[str]
-
-    @classmethod
-    def of(cls, trial: Trial) -> _Exposure:
-        levels = (name for name, why in trial.grid.levels().items() if not why)
-        return cls(frozenset(trial.killed), frozenset(levels))
-
-    def __or__(self, other: _Exposure) -> _Exposure:
-        return _Exposure(self.killed | other.killed, self.levels | other.levels)
-
-
+_Exposure: TypeAlias = tuple[Set[str], Set[str]]
+"""The mutants that a suite kills, by name, and the triggers under which it exposes every effect that shows."""
 _Table = tuple[Sequence[str], list[Sequence[str]]]
 
 
@@ -61,7 +48,10 @@ def compare_data(path: Path, *, sample: int, markdown: Path | None, title: str, 
     ours = _ours(source)
     names = _sample(put, sample)
     ids = by_version(planned_ids(source, Selection(tuple(f"{name}/*" for name in names) or ("nothing",))))
-    exposures = {name: _exposures(source, put[name], ids[name], name) for name in names}
+    exposures = {
+        name: (_exposure(source, name, put[name]), _exposure(source, name, benches(source, ids[name])[0]))
+        for name in names
+    }
     parts = (
         ("Coverage", _ABOUT_TOTALS, _totals(theirs, ours, source)),
         ("Killed mutants and exposed triggers", _ABOUT_MUTANTS, _mutants(exposures)),
@@ -164,13 +154,10 @@ def _number(version: str) -> int:
     return int(version.rpartition("-")[2])
 
 
-def _exposures(
-    source: GeneratedCases, theirs: Sequence[Bench], ids: Sequence[str], name: str
-) -> tuple[_Exposure, _Exposure]:
+def _exposure(source: GeneratedCases, name: str, every: Sequence[Bench]) -> _Exposure:
     spec, key = source.library.operator_version(name)
-    version = spec.version(key)
-    one, other = (exposed(spec, version, every) for every in (theirs, benches(source, ids)[0]))
-    return _Exposure.of(one), _Exposure.of(other)
+    trial = exposed(spec, spec.version(key), every)
+    return trial.killed.keys(), {level for level, why in trial.grid.levels().items() if not why}
 
 
 _ABOUT_MUTANTS = (
@@ -186,9 +173,8 @@ def _mutants(found: Mapping[str, tuple[_Exposure, _Exposure]]) -> _Table:
     totals: Counter[str] = Counter()
     head = ("operator version", "mutants", "theirs kill", "ours kill", "triggers", "theirs expose", "ours expose")
     for name, (theirs, ours) in found.items():
-        both = theirs | ours
-        numbers = [len(part) for part in (both.killed, theirs.killed, ours.killed)]
-        numbers += [len(part) for part in (both.levels, theirs.levels, ours.levels)]
+        pairs = zip(theirs, ours, strict=True)
+        numbers = [len(part) for one, other in pairs for part in (one | other, one, other)]
         totals.update(dict(zip(head[1:], numbers, strict=True)))
         rows.append((name.removeprefix("onnx/"), *map(str, numbers)))
     rows.append(("total", *(f"{totals[column]:,}" for column in head[1:])))
@@ -202,8 +188,8 @@ _ABOUT_ALONE = (
 
 def _alone(found: Mapping[str, tuple[_Exposure, _Exposure]]) -> _Table:
     rows: list[Sequence[str]] = [
-        (name.removeprefix("onnx/"), ", ".join(f"`{mutant}`" for mutant in sorted(theirs.killed - ours.killed)))
-        for name, (theirs, ours) in found.items()
-        if theirs.killed - ours.killed
+        (name.removeprefix("onnx/"), ", ".join(f"`{mutant}`" for mutant in sorted(theirs - ours)))
+        for name, ((theirs, _), (ours, _)) in found.items()
+        if theirs - ours
     ]
     return ("operator version", "mutants"), rows
