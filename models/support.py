@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -86,12 +87,6 @@ def _alike(wanted: object, given: object) -> bool:
     return wanted is not None or given is None or given is Word.ABSENT
 
 
-@dataclass
-class _Tally:
-    exact: list[Result] = field(default_factory=list)
-    typed: list[Result] = field(default_factory=list)
-
-
 def _wanted_of(model: ReadModel) -> list[tuple[ModelNode, _Wanted | None]]:
     """Return the nodes of a model with what their cases have to share; None for one without a spec file."""
     known = {name: type_of(array) for name, array in model.constants.items()} | dict(model.types)
@@ -134,7 +129,7 @@ def supported(model: ReadModel, results: Iterable[Result]) -> list[NodeSupport]:
     if one of them fails. Lists of whole numbers, such as pads, need only be as long.
     """
     pairs = _wanted_of(model)
-    tallies = {node.path: _Tally() for node, _ in pairs}
+    typed, exact = defaultdict[str, list[Result]](list), defaultdict[str, list[Result]](list)
     by_operator = _by_operator(pairs)
     for result in results:
         some = by_operator.get(operator_version_of(result.case), ())
@@ -146,11 +141,10 @@ def supported(model: ReadModel, results: Iterable[Result]) -> list[NodeSupport]:
         if row is None or row.rejected:
             continue
         for wanted in matching:
-            tally = tallies[wanted.node.path]
-            tally.typed.append(result)
+            typed[wanted.node.path].append(result)
             if wanted.is_like(row):
-                tally.exact.append(result)
-    return [_support(node, wanted, tallies[node.path]) for node, wanted in pairs]
+                exact[wanted.node.path].append(result)
+    return [_support(node, wanted, typed[node.path], exact[node.path]) for node, wanted in pairs]
 
 
 def _row(case: CaseId) -> Row | None:
@@ -160,14 +154,15 @@ def _row(case: CaseId) -> Row | None:
         return None
 
 
-def _support(node: ModelNode, wanted: _Wanted | None, tally: _Tally) -> NodeSupport:
+def _support(node: ModelNode, wanted: _Wanted | None, typed: Sequence[Result], exact: Sequence[Result]) -> NodeSupport:
+    """Return what is known of a node: `typed` results have its types, `exact` ones its rank and attributes too."""
     if wanted is None:
         return NodeSupport(node.path, node.version, "unknown", reason="no spec file for this operator version")
-    failing = [result for result in tally.exact if result.outcome in ALWAYS_FAILING]
-    passing = [result for result in tally.exact if result.outcome is Outcome.PASS]
-    first = next(iter(failing or passing or tally.exact), None)
+    failing = [result for result in exact if result.outcome in ALWAYS_FAILING]
+    passing = [result for result in exact if result.outcome is Outcome.PASS]
+    first = next(iter(failing or passing or exact), None)
     if first is None:
-        return NodeSupport(node.path, node.operator, "unknown", wanted.text, reason=_unknown(tally.typed))
+        return NodeSupport(node.path, node.operator, "unknown", wanted.text, reason=_unknown(typed))
     answer: Answer = "fails" if failing else "passes" if passing else "unsupported"
     return NodeSupport(
         node.path,
