@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -14,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from .api import Checked, OperatorCase
     from .cases.results import Result
     from .generators.plan import Selection
     from .generators.source import GeneratedCases
-    from .runners.judging.terms import Demands, Waivers
+    from .runners.judging.terms import Demands, WaiverRun, Waivers
     from .runners.registry import BackendSpec
 
 _CONFTEST = "conftest:"
@@ -54,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the suite if a backend is named. Raises UsageError for wrong options."""
     if config.getoption("--opconform-backend"):
         suite = _PytestSuite(config)
-        with _Usage():
+        with _usage():
             suite.check()
         config.pluginmanager.register(suite, "opconform-suite")
 
@@ -79,18 +80,16 @@ def opconform_check() -> Callable[[OperatorCase, Callable[[Any, Any], Any]], Che
     return checked
 
 
-class _Usage:
-    """Turns a user error into pytest's UsageError, which has no traceback."""
+@contextmanager
+def _usage() -> Iterator[None]:
+    """Turn a user error into pytest's UsageError, which has no traceback."""
+    from .cases.errors import OpconformError  # noqa: PLC0415 - only where the option is given
+    from .cases.runner import NotInstalled  # noqa: PLC0415
 
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        from .cases.errors import OpconformError  # noqa: PLC0415 - only where the option is given
-        from .cases.runner import NotInstalled  # noqa: PLC0415
-
-        if isinstance(error, OpconformError | NotInstalled):
-            raise pytest.UsageError(f"opconform: {error}") from None
+    try:
+        yield
+    except (OpconformError, NotInstalled) as error:
+        raise pytest.UsageError(f"opconform: {error}") from None
 
 
 class _PytestSuite:
@@ -115,7 +114,7 @@ class _PytestSuite:
         seconds, jobs = self._option("timeout"), self._option("jobs")
         if not (0 < seconds < float("inf")) or jobs < 1 or self._option("seed") < 0:
             raise pytest.UsageError("opconform: expected a positive timeout, at least one job and no negative seed")
-        _ = self._selection, self._required, self._waivers
+        _ = self._selection, self.demands, self._waivers
         if not self._option("backend").startswith(_CONFTEST):  # a conftest.py may be loaded during collection
             _ = self.backend
         if next(self._selected(()), None) is None:
@@ -144,16 +143,11 @@ class _PytestSuite:
         return Selection(globs, strength_of(self._option("strength")), 1, self._option("seed"))
 
     @cached_property
-    def _required(self) -> Mapping[str, str]:
-        from .runners.judging.terms import requirements  # noqa: PLC0415
+    def demands(self) -> Demands:
+        """Return what fails a result."""
+        from .runners.judging.terms import Demands, requirements  # noqa: PLC0415
 
-        return requirements(self._option("require"), self.source.library)
-
-    @cached_property
-    def _demands(self) -> Demands:
-        from .runners.judging.terms import Demands  # noqa: PLC0415
-
-        return Demands(self._required)
+        return Demands(requirements(self._option("require"), self.source.library))
 
     @cached_property
     def _waivers(self) -> Waivers:
@@ -163,14 +157,14 @@ class _PytestSuite:
         return load_waivers(file) if file else Waivers()
 
     @cached_property
-    def _verdicts(self) -> Any:
+    def verdicts(self) -> WaiverRun:
         """Return the waivers as they apply to the cases that this process runs."""
-        return self._waivers.for_run(datetime.now(tz=UTC).date(), self._demands)
+        return self._waivers.for_run(datetime.now(tz=UTC).date(), self.demands)
 
     @cached_property
-    def _record(self) -> Any:
+    def _record(self) -> WaiverRun:
         """Return the waivers as they apply to all results, including other processes'."""
-        return self._waivers.for_run(datetime.now(tz=UTC).date(), self._demands)
+        return self._waivers.for_run(datetime.now(tz=UTC).date(), self.demands)
 
     def _option(self, name: str) -> Any:
         return self._config.getoption(f"--opconform-{name}")
@@ -180,14 +174,11 @@ class _PytestSuite:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Add one item per case."""
-        with _Usage():
+        with _usage():
             _ = self.backend
-            ids = list(self._ids())
+            ids = list(self._selected(self._standards))
         parent = _Cases.from_parent(session, name="opconform", nodeid="opconform")
         items.extend(_Case.from_parent(parent, name=case, suite=self) for case in ids)
-
-    def _ids(self) -> Iterator[str]:
-        return self._selected(self._standards)
 
     def _selected(self, standards: tuple[str, ...]) -> Iterator[str]:
         from .generators.selection import selected  # noqa: PLC0415
@@ -236,21 +227,12 @@ class _PytestSuite:
             raise
         return self._results.pop(case)
 
-    def judged(self, result: Result) -> Result:
-        """Return the result with waivers applied."""
-        waived: Result = self._verdicts.apply(result)
-        return waived
-
-    def fails(self, result: Result) -> bool:
-        """Return whether a result fails its item."""
-        return self._demands.fails(result) or result.outcome == "runner-error"
-
     def _run(self) -> Generator[Any]:
         from .runners.execution.execute import Assignment  # noqa: PLC0415
         from .runners.execution.running import run_cases  # noqa: PLC0415
         from .runners.pool import Limits  # noqa: PLC0415
 
-        assignment = Assignment(self.backend, self.source, self._required)
+        assignment = Assignment(self.backend, self.source, self.demands.required)
         limits = Limits.of_runs(self._option("timeout"))
         jobs = 1 if self._on_demand else self._option("jobs")
         return run_cases(assignment, self._batches(), jobs=jobs, limits=limits)
@@ -298,9 +280,8 @@ class _PytestSuite:
         """Return the waivers' problems, once the session is over."""
         if not self._heard or not self._waivers.entries:
             return []
-        partial = bool(self._selection.globs) or self._heard < sum(1 for _ in self._ids())
-        problems: list[str] = self._record.problems(partial=partial)
-        return problems
+        partial = bool(self._selection.globs) or self._heard < sum(1 for _ in self._selected(self._standards))
+        return self._record.problems(partial=partial)
 
 
 class _Cases(pytest.Collector):
@@ -324,11 +305,11 @@ class _Case(pytest.Item):
         from .reports.text import printable  # noqa: PLC0415
 
         self.result = self._suite.result(self.name)
-        result = self._suite.judged(self.result)
+        result = self._suite.verdicts.apply(self.result)
         detail = printable(result.detail or "")
         if result.outcome == "waived":
             pytest.xfail(detail)
-        if self._suite.fails(result):
+        if self._suite.demands.fails(result) or result.outcome == "runner-error":
             raise _Failure(result)
         if result.outcome == "unsupported":
             pytest.skip(f"unsupported ({result.reason}): {detail}")

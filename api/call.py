@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from .values import attribute_value, described, fits, prepared, tensors_of
 
 _LETTER = re.compile(r"[A-Za-z_]\w*")
 NO_TYPES: Mapping[str, str] = MappingProxyType({})
+
+Values: TypeAlias = list[tuple[str, list[Array], Structure]]
+"""The values of an input, each with its type, tensors and structure; several of a variadic one."""
 
 
 @functools.cache
@@ -59,7 +62,7 @@ class Call:
 
     spec: Spec
     version: VersionSpec
-    ports: Mapping[str, list[tuple[str, list[Array], Structure]] | None]
+    ports: Mapping[str, Values | None]
     attributes: tuple[Attribute, ...]
     outputs: Mapping[str, str | None]
     captured: Mapping[str, tuple[list[Array], Structure]]
@@ -85,7 +88,9 @@ class Call:
             except Asks as asks:
                 if asks.port in known:
                     raise ValueError(f"{self.operator}: its formula asks for {asks.port} again") from None
-                known[asks.port] = self._first(asks.port)
+                several = self.ports.get(asks.port)
+                arrays = self.captured[asks.port][0] if several is None else several[0][1]
+                known[asks.port] = arrays[0]
             except (OpconformError, ValueError) as error:
                 raise ValueError(f"{self.operator}: {error}") from None
             else:
@@ -108,23 +113,14 @@ class Call:
     @property
     def program(self) -> Program:
         """The call as a program, for the names of outputs in texts."""
-        inputs = [self._input(name, several) for name, several in self.ports.items()]
+        inputs = []
+        for name, several in self.ports.items():
+            for type_, arrays, structure in (several or ())[:1]:
+                plain = structure.kind == "tensor"
+                shape = arrays[0].shape if plain else ()
+                inputs.append(Input(name, type_, shape, structure=None if plain else structure))
         outputs = tuple(None if type_ is None else Output(name, type_, None) for name, type_ in self.outputs.items())
-        return Program(self.version.operator, self.attributes, tuple(i for i in inputs if i is not None), outputs)
-
-    @staticmethod
-    def _input(name: str, several: list[tuple[str, list[Array], Structure]] | None) -> Input | None:
-        if not several:
-            return None
-        type_, arrays, structure = several[0]
-        plain = structure.kind == "tensor"
-        return Input(name, type_, arrays[0].shape if plain else (), structure=None if plain else structure)
-
-    def _first(self, port: str) -> Array:
-        several = self.ports.get(port)
-        if several is None:
-            return self.captured[port][0][0]
-        return several[0][1][0]
+        return Program(self.version.operator, self.attributes, tuple(inputs), outputs)
 
     @property
     def _facts(self) -> Facts:
@@ -218,7 +214,7 @@ class _Reader:
         except ValueError as error:
             raise self._error(f"input {name}: {error}") from None
 
-    def _ports(self, inputs: Mapping[str, Any]) -> dict[str, list[tuple[str, list[Array], Structure]] | None]:
+    def _ports(self, inputs: Mapping[str, Any]) -> dict[str, Values | None]:
         names = [port.name for port in self._signature.inputs]
         for name in inputs:
             if name not in names:
@@ -261,7 +257,8 @@ class _Reader:
     def _typed(self, port: Signed, name: str, value: Any) -> str:
         """Return the type of a prepared value, and take the types of letters from it."""
         fitting = [type_ for type_ in self._allowed(port) if fits(parse_type(type_), value)]
-        type_ = next((one for one in fitting if self._agrees(port, one)), None)
+        known = (one for one in fitting if port.option == "each" or self._bind(port.type, one, dict(self._types)))
+        type_ = next(known, None)
         if type_ is None:
             raise self._error(f"input {name}: expected {self._allowed_text(port)}; read {described(value)}")
         if port.option != "each":
@@ -286,9 +283,6 @@ class _Reader:
         if bound and port.option != "each":
             return f"{bound}, the type of {port.type}"
         return ", ".join(allowed[:12]) + (", …" if len(allowed) > 12 else "")
-
-    def _agrees(self, port: Signed, type_: str) -> bool:
-        return port.option == "each" or self._bind(port.type, type_, dict(self._types))
 
     def _bind(self, pattern: str, type_: str, types: dict[str, str]) -> bool:
         """Take the type of a letter, and of the letter that it follows from; return whether all agree."""
@@ -356,12 +350,9 @@ class _Reader:
         for name in wanted:
             if self._signature.output(name) is None:
                 raise self._error(f"no output is called {name!r}; there is {', '.join(p.name for p in ports)}")
-        made = [
-            (port.name, self._output_type(port, port.name, answered) if port.name in wanted else None) for port in ports
-        ]
-        while made and made[-1][1] is None:
-            made.pop()
-        yield from made
+        last_wanted = max((index for index, port in enumerate(ports) if port.name in wanted), default=-1)
+        for port in ports[: last_wanted + 1]:
+            yield port.name, self._output_type(port, port.name, answered) if port.name in wanted else None
 
     def _variadic(
         self,
@@ -371,10 +362,11 @@ class _Reader:
         answered: Mapping[str, str],
     ) -> Iterator[tuple[str, str | None]]:
         before = self._signature.outputs[:-1]
-        many = requested if isinstance(requested, int) else len(list(requested)) if requested is not None else None
         made = results_of(attributes)
-        if many is None:
+        if requested is None:
             many = len(answered) or len(made) or last.minimum
+        else:
+            many = requested if isinstance(requested, int) else len(list(requested))
         for port in before:
             yield port.name, self._output_type(port, port.name, answered)
         own = made[-(many - len(before)) :] if made and many <= len(made) else ()

@@ -10,14 +10,13 @@ from ..cases.batch import Batch, cases_of
 from ..cases.errors import OpconformError
 from ..cases.ids import Selection, parse_id
 from ..cases.program import AttributeValue, Program, Tensor, nest
-from ..cases.results import Outcome
 from ..generators.parameters import free_letters
 from ..generators.plan import planned
 from ..generators.rows import draws
 from ..runners.judging.answers import Answers, answer_of
 from ..runners.judging.judge import judge
 from .call import NO_TYPES, Call, call, library, source, version_of
-from .checking import Checked, NotConforming, judged
+from .checking import Checked, NotConforming, checked_of, conforming, verdict_on
 from .values import prepared
 
 
@@ -52,26 +51,18 @@ class OperatorCase:
         For an invalid case any answer raises: the right thing is to refuse.
         """
         if self.batch is None:
-            return judged(call_of(self), dict(zip(self.outputs, self._values(got), strict=False)))
+            made = call_of(self)
+            return conforming(made, verdict_on(made, dict(zip(self.outputs, self._values(got), strict=False))))
         batch = self.batch
         answer = answer_of(batch.program, self._values(got))
         (verdict,) = judge(batch, Answers.of([answer]))
         size = sum(array.size for array in answer.outputs)
-        made = Checked(
-            self.operator,
-            verdict.outcome,
-            verdict.bound_ratio,
-            verdict.behaviour,
-            verdict.level,
-            verdict.detail or "",
-            size,
-            size,
-        )
-        if verdict.outcome is not Outcome.PASS:
-            lines = "\n".join(f"  {line}" for line in (verdict.detail or "").splitlines())
+        result = checked_of(self.operator, verdict, size, size)
+        if not result.passes:
+            lines = "\n".join(f"  {line}" for line in result.detail.splitlines())
             about = "".join(f"\n  clause {clause}" for clause in self.clauses[:3])
-            raise NotConforming(made, f"{self.name}: {verdict.outcome.value}\n{lines}{about}")
-        return made
+            raise NotConforming(result, f"{self.name}: {result.outcome.value}\n{lines}{about}")
+        return result
 
     def _values(self, got: Any) -> list[Any]:
         several = isinstance(got, tuple) or (isinstance(got, list) and len(self.outputs) > 1)

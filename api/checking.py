@@ -21,7 +21,7 @@ from ..runners.judging.judge import NONE_REQUIRED, Requirements, Verdict, judge,
 from ..runners.judging.terms import load_declaration, required, silences
 from ..specs.model import Clause, VersionSpec
 from .call import NO_TYPES, Call, call, version_of
-from .sampling import Sampled, sampled
+from .sampling import sampled
 from .values import array_of, prepared, tensors_of
 
 Require: TypeAlias = Mapping[str, str] | Iterable[str]
@@ -157,23 +157,15 @@ def check(
         attributes,
         outputs=list(answered),
         types=types,
-        answered={name: _type(value) for name, value in answered.items()},
+        answered={name: type_text(value) for name, value in answered.items()},
         captured=captured,
     )
-    return judged(made, answered, require=require, declared=declared, most_work=most_work, seed=seed)
+    verdict = verdict_on(made, answered, require=require, declared=declared, most_work=most_work, seed=seed)
+    return conforming(made, verdict)
 
 
-def judged(
-    made: Call,
-    answered: Mapping[str, Any],
-    *,
-    require: Require = (),
-    declared: str | Path | None = None,
-    most_work: int = MOST_WORK,
-    seed: int = 0,
-) -> Checked:
-    """Return the verdict on the answer to a call, `answered` by output. Raises NotConforming, and ValueError."""
-    result = verdict_on(made, answered, require=require, declared=declared, most_work=most_work, seed=seed)
+def conforming(made: Call, result: Checked) -> Checked:
+    """Return the verdict on the answer to a call. Raises NotConforming unless it passes."""
     if not result.passes:
         raise NotConforming(result, _failure_text(made, result))
     return result
@@ -196,15 +188,35 @@ def verdict_on(
     if cut is None:
         expectation = _expectation(made, rules)
         verdict = _verdict(made, expectation, answer, wanted, ())
-        return _checked(made, verdict, elements, elements, "")
+        return checked_of(made.operator, verdict, elements, elements)
     if cut.wrong_shape:
         verdict = Verdict(Outcome.WRONG_SHAPE, detail=cut.wrong_shape)
-        return _checked(made, verdict, 0, elements, "")
+        return checked_of(made.operator, verdict, 0, elements)
     if cut.broken:
         made.refuse(cut.broken)
     expectation = cut.recording.expectation(cut.arrays, rules, 1)
     verdict = _verdict(made, expectation, Answer(cut.outputs), wanted, cut.grids)
-    return _checked(made, verdict, sum(a.size for a in cut.outputs), elements, _sample_text(cut, seed))
+    judged = sum(array.size for array in cut.outputs)
+    sample = (
+        f"judged on {judged:,} of {elements:,} elements: the ends, the middle and the ends of blocks "
+        f"along each axis, the extremes of the answer, and others at random (seed {seed})"
+    )
+    return checked_of(made.operator, verdict, judged, elements, sample)
+
+
+def checked_of(operator: str, verdict: Verdict, judged: int, elements: int, sample: str = "") -> Checked:
+    """Return the judge's verdict in the API's form."""
+    return Checked(
+        operator,
+        verdict.outcome,
+        verdict.bound_ratio,
+        verdict.behaviour,
+        verdict.level,
+        verdict.detail or "",
+        judged,
+        elements,
+        sample,
+    )
 
 
 def bound(
@@ -296,28 +308,6 @@ def _verdict(
     return verdict
 
 
-def _checked(made: Call, verdict: Verdict, judged_elements: int, elements: int, sample: str) -> Checked:
-    return Checked(
-        made.operator,
-        verdict.outcome,
-        verdict.bound_ratio,
-        verdict.behaviour,
-        verdict.level,
-        verdict.detail or "",
-        judged_elements,
-        elements,
-        sample,
-    )
-
-
-def _sample_text(cut: Sampled, seed: int) -> str:
-    judged_elements = sum(array.size for array in cut.outputs)
-    return (
-        f"judged on {judged_elements:,} of {cut.elements:,} elements: the ends, the middle and the ends of blocks "
-        f"along each axis, the extremes of the answer, and others at random (seed {seed})"
-    )
-
-
 def _failure_text(made: Call, result: Checked) -> str:
     lines = [f"{made.operator}: {result.outcome.value}", *(f"  {line}" for line in result.detail.splitlines())]
     told = clauses_of(made.version, made.attributes)[:_MOST_CLAUSES]
@@ -386,11 +376,12 @@ def _value(operator: str, name: str, value: Any) -> Any:
         raise ValueError(f"{operator}: output {name}: {error}") from None
 
 
-def _type(value: Any) -> str:
+def type_text(value: Any) -> str:
+    """Return the type of a prepared value; for one that shows none, the usual one."""
     if isinstance(value, np.ndarray):
         return type_of(value)
     if isinstance(value, list):
-        return f"seq({_type(value[0]) if value else 'float32'})"
+        return f"seq({type_text(value[0]) if value else 'float32'})"
     if isinstance(value, dict):
         return "map(int64,float32)"
     return "optional(float32)"

@@ -21,15 +21,13 @@ _LEAST = 256
 class Sampled:
     """A sample: its formula, the arrays of that with lanes, the answer's outputs on `grids`, one grid for each output.
 
-    `elements`: those of the whole answer. `wrong_shape`: why the answer cannot be sampled, `broken`: a clause that the
-    inputs break; the rest is then empty.
+    `wrong_shape`: why the answer cannot be sampled, `broken`: a clause that the inputs break; the rest is then empty.
     """
 
     recording: Recording
     arrays: list[Array]
     outputs: tuple[Array, ...]
     grids: tuple[tuple[Array, ...], ...]
-    elements: int
     wrong_shape: str = ""
     broken: str = ""
 
@@ -47,29 +45,23 @@ def sampled(
     if any(shape is None for shape in shapes) or any(fork.kind != "values" for fork in recording.forks):
         return None
     wanted = [shape for shape in shapes if shape is not None]
-    elements = sum(output.size for output in outputs)
     if [output.shape for output in outputs] != wanted:
         told = ", ".join(str(list(output.shape)) for output in outputs)
         words = f"got shape {told}, want {', '.join(str(list(shape)) for shape in wanted)}"
-        return Sampled(recording, [], (), (), elements, words)
-    conditions = premises(recording, arrays)
+        return Sampled(recording, [], (), (), words)
+    masks = recording.premises([array[np.newaxis] for array in arrays], 1)
+    conditions = {at: bool(mask.all()) for at, mask in masks.items()}  # whether each holds of all elements
     requirements = [pair for fork in recording.forks for pair in fork.requirements]
     broken = next((clause for clause, at in requirements if not conditions[at]), "")
     if broken:
-        return Sampled(recording, [], (), (), elements, broken=broken)
+        return Sampled(recording, [], (), (), broken=broken)
     small, grids = max(
         (_cut(recording, conditions, outputs, most_work, seed, whole=whole) for whole in (True, False)),
         key=lambda pair: sum(math.prod(map(len, grid)) for grid in pair[1]),
     )
     kept = [array[np.newaxis] for array in small.arrays(arrays)]
     parts = tuple(taken(output, grid) for output, grid in zip(outputs, grids, strict=True))
-    return Sampled(small.recording, kept, parts, grids, elements)
-
-
-def premises(recording: Recording, arrays: Sequence[Array]) -> dict[int, bool]:
-    """Return whether each condition of a silence, and each requirement, holds of all elements, by its index."""
-    masks = recording.premises([array[np.newaxis] for array in arrays], 1)
-    return {at: bool(mask.all()) for at, mask in masks.items()}
+    return Sampled(small.recording, kept, parts, grids)
 
 
 def _cut(
@@ -85,14 +77,14 @@ def _cut(
     most = most_work
     while True:
         share = max(_LEAST, most // 4 // max(1, len(outputs)))
-        grids = tuple(grid_of(output, min(share, output.size), seed, whole=whole) for output in outputs)
+        grids = tuple(_grid(output, min(share, output.size), seed, whole=whole) for output in outputs)
         small = cut(recording, grids, conditions)
         if small.weight <= most_work or share == _LEAST:
             return small, grids
         most //= 2
 
 
-def grid_of(output: Array, most: int, seed: int, *, whole: bool) -> tuple[Array, ...]:
+def _grid(output: Array, most: int, seed: int, *, whole: bool) -> tuple[Array, ...]:
     """Return the sampled indices along each axis; at most about `most` elements lie on the grid.
 
     `whole`: keep the last axes whole as far as possible, which costs nothing where the formula needs them whole.
@@ -101,12 +93,11 @@ def grid_of(output: Array, most: int, seed: int, *, whole: bool) -> tuple[Array,
     first NaN lie, and others at random.
     """
     draw = np.random.default_rng([seed, *output.shape])
-    shape = output.shape
-    counts = _counts(shape, most, whole=whole)
+    counts = _counts(output.shape, most, whole=whole)
     special = _extremes(output)
     return tuple(
         _along(extent, count, {place[axis] for place in special}, draw)
-        for axis, (extent, count) in enumerate(zip(shape, counts, strict=True))
+        for axis, (extent, count) in enumerate(zip(output.shape, counts, strict=True))
     )
 
 

@@ -137,7 +137,7 @@ def attribute_value(signature: AttributeSignature, value: Any) -> AttributeValue
 def _converted(kind: str, value: Any) -> AttributeValue | None:
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and "tensor" not in kind):
         value = value.tolist()
-    if kind.endswith("s") and kind not in ("bools",):
+    if kind.endswith("s"):
         if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
             return None
         every = [_converted(kind.removesuffix("s"), entry) for entry in value]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -218,11 +218,3 @@ def _section(changes: str, suite: str) -> Iterator[str]:
             inside = name in ("unreleased", suite)
         elif inside:
             yield line
-
-
-def by_operator(cases: Iterable[CaseDigests]) -> Mapping[str, list[CaseDigests]]:
-    """Return cases by operator version."""
-    groups: dict[str, list[CaseDigests]] = {}
-    for case in cases:
-        groups.setdefault(operator_version_of(case.id), []).append(case)
-    return groups

@@ -17,7 +17,7 @@ from ..generators.source import GeneratedCases, shipped
 from ..reports.progress import tracked
 from ..reports.text import STANDARD_NAMES, markdown_table, write_text
 from ..runners.backends.library_reading import LibraryLost, read_library
-from ..specs.audit import Audit, LibraryReading, audit, check_standard
+from ..specs.audit import Audit, audit, check_standard
 from ..specs.audit.findings import Coverages, Exercise
 from ..specs.loader import Library
 from ..specs.model import Spec, Word
@@ -25,9 +25,7 @@ from ..specs.model import Spec, Word
 _FAILED = 3
 
 
-def audited(
-    standard: str, specs: Path | None, *, as_json: bool, markdown: Path | None = None
-) -> tuple[Iterator[str], int]:
+def audited(standard: str, *, specs: Path | None, as_json: bool, markdown: Path | None) -> tuple[Iterator[str], int]:
     """Return the lines of an audit and its exit code; write coverage as a page to `markdown`.
 
     The code is 1 if a spec differs from the standard's schema or library, if a spec and its reference break their
@@ -36,17 +34,14 @@ def audited(
     check_standard(standard)
     source = GeneratedCases(specs)
     try:
-        reading = None if standard == "onnx" else _reading(standard, source.library)
+        reading = None if standard == "onnx" else read_library(standard, _specs(source.library, standard))
     except LibraryLost as error:
         print(f"opconform: the library of {standard} was lost: {error}", file=sys.stderr)
         return iter(()), _FAILED
     touched, ids = exercised(source, standard)
     found = audit(source.library, standard, touched, reading)
-    audited_specs = [
-        source.library.spec(name) for name in source.library.operators() if name.startswith(f"{standard}/")
-    ]
     others = () if specs is None else shipped().specs()
-    broken = breaches(source, audited_specs, by_version(ids), others)
+    broken = breaches(source, _specs(source.library, standard), by_version(ids), others)
     found = replace(found, breaches=broken.errors, gaps=(*found.gaps, *broken.untouched))
     lacking = found.without_spec if standard == "onnx" and specs is None else ()
     if markdown is not None:
@@ -56,9 +51,8 @@ def audited(
     return lines, _FAILED if found.findings.failures else int(bool(is_open))
 
 
-def _reading(standard: str, library: Library) -> LibraryReading:
-    names = [name for name in library.operators() if name.startswith(f"{standard}/")]
-    return read_library(standard, [library.spec(name) for name in names])
+def _specs(library: Library, standard: str) -> list[Spec]:
+    return [library.spec(name) for name in library.operators() if name.startswith(f"{standard}/")]
 
 
 def _lines(found: Audit) -> Iterator[str]:
@@ -109,16 +103,11 @@ def _page(
 ) -> str:
     """Return coverage as a page of documentation."""
     domains = [*found.domains.items(), ("together", found.coverages)]
-    written = [field.name.replace("_", " ") for field in fields(Coverages)]
     counted = [
-        [label, *(_cell(coverages, field.name).strip() for _, coverages in domains)]
-        for label, field in zip(written, fields(Coverages), strict=True)
+        [field.name.replace("_", " "), *(_cell(coverages, field.name).strip() for _, coverages in domains)]
+        for field in fields(Coverages)
     ]
-    operators = [
-        _operator_row(source.library.spec(name), touched, ids)
-        for name in source.library.operators()
-        if name.startswith(f"{found.standard}/")
-    ]
+    operators = [_operator_row(spec, touched, ids) for spec in _specs(source.library, found.standard)]
     missing: dict[str, dict[str, None]] = {}  # coverage of all versions of an operator, in order
     for gap in found.gaps:
         operator, _, words = gap.removeprefix(f"{found.standard}/").partition(": ")

@@ -20,7 +20,7 @@ from ..runners.pool import Limits
 from ..runners.programs.environments import PORTABLE, release_of, releases
 from ..runners.registry import backend_spec
 from .generated_suite import case_of
-from .options import RunOptions
+from .options import limits_of
 
 NOTHING_CHANGED = 1
 """The exit code if both ends have the same verdict."""
@@ -28,26 +28,6 @@ _SHOWN = 300
 
 Try: TypeAlias = Callable[[str], Result]
 """Judges the case on a release. Raises OpconformError if it has no environment, or our side fails."""
-
-
-@dataclass(frozen=True)
-class BisectOptions:
-    """The user's options: the runner, the case, the releases to search, and how a case runs."""
-
-    backend: str
-    case_id: str
-    good: str | None = None
-    bad: str | None = None
-    specs: Path | None = None
-    timeout: float = 10.0
-    memory: int | None = None
-    requires: Sequence[str] = ()
-    quiet: bool = False
-
-    @property
-    def limits(self) -> Limits:
-        """The limits of the case."""
-        return RunOptions(timeout=self.timeout, memory=self.memory).limits
 
 
 @dataclass
@@ -106,58 +86,67 @@ class Bisection:
         return found
 
 
-def run_bisect(options: BisectOptions) -> int:
+def run_bisect(
+    backend: str,
+    case_id: str,
+    *,
+    good: str | None,
+    bad: str | None,
+    specs: Path | None,
+    timeout: float,
+    memory: int | None,
+    requires: Sequence[str],
+    quiet: bool,
+) -> int:
     """Find the release, print each step, and return the exit code. Raises OpconformError."""
-    name = options.backend
-    if name not in PORTABLE:
-        near = did_you_mean(name, list(PORTABLE))
-        raise OpconformError(f"{name}: its releases are not known{near}; expected one of {', '.join(PORTABLE)}")
-    portable = PORTABLE[name]
-    source, case = case_of(options.case_id, options.specs)
+    if backend not in PORTABLE:
+        near = did_you_mean(backend, list(PORTABLE))
+        raise OpconformError(f"{backend}: its releases are not known{near}; expected one of {', '.join(PORTABLE)}")
+    portable = PORTABLE[backend]
+    source, case = case_of(case_id, specs)
     if case.program.operator.standard not in portable.standards:
-        raise OpconformError(f"{case.id}: {name} only runs cases of {', '.join(portable.standards)}")
-    answered = requirements(options.requires, source.library)
-    progress = Console(stderr=True, quiet=options.quiet)
-    with progress.status("listing releases") as status:
-        among = _between(releases(portable.package), options)
+        raise OpconformError(f"{case.id}: {backend} only runs cases of {', '.join(portable.standards)}")
+    answered = requirements(requires, source.library)
+    limits = limits_of(timeout, memory)
+    with Console(stderr=True, quiet=quiet).status("listing releases") as status:
+        among = _between(releases(portable.package), good, bad)
 
         def judged(version: str) -> Result:
             status.update(f"{version}, one of {counted(len(search.releases), 'release')}")
-            assignment = Assignment(backend_spec(f"{name}=={version}"), source, answered)
-            return _judged(assignment, case.id, options.limits)
+            assignment = Assignment(backend_spec(f"{backend}=={version}"), source, answered)
+            return _judged(assignment, case.id, limits)
 
         search = Bisection(among, judged, click.echo)
         low, high = search.end(0), search.end(-1)
-        _check_ends(options, search.outcomes)
+        _check_ends(good, bad, search.outcomes)
         changes = search.changes(low, high)
-    for before, after in changes:
-        told = f"{search.outcomes[before]} up to {before}, {search.outcomes[after]} from {after} on"
-        click.echo(f"{case.id} on {name}: {told}")
+    told = [f"{search.outcomes[one]} up to {one}, {search.outcomes[other]} from {other} on" for one, other in changes]
     if not changes:
-        told = f"{search.outcomes[low]} on {low} and on {high}; name releases that differ by --good and --bad"
-        click.echo(f"{case.id} on {name}: {told}")
+        told = [f"{search.outcomes[low]} on {low} and on {high}; name releases that differ by --good and --bad"]
+    for words in told:
+        click.echo(f"{case.id} on {backend}: {words}")
     return 0 if changes else NOTHING_CHANGED
 
 
-def _between(known: Sequence[str], options: BisectOptions) -> list[str]:
+def _between(known: Sequence[str], good: str | None, bad: str | None) -> list[str]:
     """Return the releases to search, oldest first. Raises OpconformError if there are fewer than two."""
-    named = [version for version in (options.good, options.bad) if version is not None]
+    named = [version for version in (good, bad) if version is not None]
     found = sorted({*known, *named}, key=release_of)
-    if len(named) == 2:
-        named.sort(key=release_of)
-        found = found[found.index(named[0]) : found.index(named[1]) + 1]
-    elif options.good is not None:
-        found = found[found.index(options.good) :]
-    elif options.bad is not None:
-        found = found[: found.index(options.bad) + 1]
+    ends = sorted(map(found.index, named))
+    if len(ends) == 2:
+        found = found[ends[0] : ends[1] + 1]
+    elif good is not None:
+        found = found[ends[0] :]
+    elif bad is not None:
+        found = found[: ends[0] + 1]
     if len(found) < 2:
         raise OpconformError(f"there are fewer than two releases to search: {', '.join(found) or 'none'}")
     return found
 
 
-def _check_ends(options: BisectOptions, outcomes: Mapping[str, Outcome]) -> None:
+def _check_ends(good: str | None, bad: str | None, outcomes: Mapping[str, Outcome]) -> None:
     """Raise OpconformError if a release does not have the verdict of its option, --good or --bad."""
-    for option, version, passes in (("--good", options.good, True), ("--bad", options.bad, False)):
+    for option, version, passes in (("--good", good, True), ("--bad", bad, False)):
         if version is not None and version not in outcomes:
             raise OpconformError(f"{option} {version}: the case cannot be judged there")
         if version is not None and (outcomes[version] is Outcome.PASS) != passes:

@@ -11,9 +11,13 @@ import click
 
 from .common import (
     CASE_ID,
+    FOLDERS,
     JOBS,
+    JSON,
     MEMORY,
+    PARTIAL,
     PYTHON,
+    QUIET,
     REQUIRE,
     SEED,
     SELECT,
@@ -21,7 +25,7 @@ from .common import (
     STRENGTH,
     SUITE,
     Examples,
-    clear_errors,
+    command,
     number_option,
     path_option,
     planned,
@@ -29,40 +33,34 @@ from .common import (
     seconds_option,
     sections,
     selection_of,
+    timeout_of,
     told,
+    told_each,
 )
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform export --format onnx --out corpus\n"
-    "opconform export --format npz --pack corpus.zip --select 'openvino/*'",
+@command(
+    "opconform export --format onnx --out corpus\nopconform export --format npz --pack corpus.zip --select 'openvino/*'"
 )
-@click.option("--format", type=click.Choice(["onnx", "npz"]), required=True, help="ONNX's test data, or NumPy arrays.")
+@click.option(
+    "--format", "form", type=click.Choice(["onnx", "npz"]), required=True, help="ONNX's test data, or NumPy arrays."
+)
 @path_option("--out", "DIR", "The corpus's folder, new or empty; as --pack if it ends in .zip.")
 @path_option("--pack", "FILE", "The corpus as one zip file.")
 @planned
 @SPECS
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@clear_errors
-def export(as_json: bool, **options: Any) -> None:
+@JSON
+def export(**options: Any) -> int:
     """Write cases to files that any language can read, with a manifest: a corpus."""
-    from .corpora import ExportOptions, export_lines  # noqa: PLC0415
-    from .corpora import export as write  # noqa: PLC0415
+    from .corpora import export as exported  # noqa: PLC0415
 
-    written = write(ExportOptions(selection_of(options), **options))
-    for line in export_lines(written, as_json=as_json):
-        click.echo(line)
+    return told(exported(selection_of(options), **options))
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform verify corpus\nopconform verify corpus.zip\nopconform verify submission.zip --key public.pem",
-)
+@command("opconform verify corpus\nopconform verify corpus.zip\nopconform verify submission.zip --key public.pem")
 @click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path))
 @path_option("--key", "PUB.pem", "Whose signature a submission must have.")
 @number_option("--seed", "The seed that was announced for a submission.", least=0)
-@clear_errors
 def verify(path: Path, key: Path | None, seed: int | None) -> int:
     """Check that a corpus is whole, or that a submission holds; exits 1 if not.
 
@@ -83,15 +81,10 @@ def verify(path: Path, key: Path | None, seed: int | None) -> int:
     return told(*verified(path))
 
 
-@click.command(
-    "corpus-diff",
-    cls=Examples,
-    examples="opconform corpus-diff corpus-0.1.0.zip corpus\nopconform corpus-diff old/cases/manifests cases/manifests",
-)
+@command("opconform corpus-diff corpus-0.1.0.zip corpus\nopconform corpus-diff old/cases/manifests cases/manifests")
 @click.argument("old", type=click.Path(path_type=Path))
 @click.argument("new", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@clear_errors
+@JSON
 def corpus_diff(old: Path, new: Path, as_json: bool) -> int:
     """List added, removed and changed cases of two corpora or locks; exits 1 if there are any."""
     from .corpora import corpus_difference  # noqa: PLC0415
@@ -99,12 +92,10 @@ def corpus_diff(old: Path, new: Path, as_json: bool) -> int:
     return told(*corpus_difference(old, new, as_json=as_json))
 
 
-@click.command(
-    "audit-model",
-    cls=Examples,
-    examples="opconform audit-model model.onnx --on onnxruntime\n"
+@command(
+    "opconform audit-model model.onnx --on onnxruntime\n"
     "opconform audit-model model.onnx --on onnxruntime --inputs data.npz --out audit\n"
-    "opconform audit-model model.onnx --on onnxruntime --dim batch=4 --seconds 60",
+    "opconform audit-model model.onnx --on onnxruntime --dim batch=4 --seconds 60"
 )
 @click.argument("model", metavar="MODEL", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--on", "backend", metavar="BACKEND", required=True, help="A backend that runs ONNX models.")
@@ -135,9 +126,8 @@ def corpus_diff(old: Path, new: Path, as_json: bool) -> int:
 @PYTHON
 @REQUIRE
 @click.option("--arithmetic", metavar="NAME|FILE", help="Declared arithmetic: tf32, bfloat16-accumulation or a file.")
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@clear_errors
+@QUIET
+@JSON
 def audit_model(**options: Any) -> int:
     """Judge each node of an ONNX model alone, on the tensors that a backend itself produced.
 
@@ -145,17 +135,16 @@ def audit_model(**options: Any) -> int:
     bounds, and what could not be judged and why. Bodies of If and Loop are audited as models of their own. Exits 1 if a
     node is wrong, 2 if nothing could be judged.
     """
-    from .models import ModelOptions, audit_model  # noqa: PLC0415
+    from .models import audit_model  # noqa: PLC0415
 
-    return audit_model(ModelOptions(**options))
+    return audit_model(**options)
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform can model.onnx --on onnxruntime\n"
+@command(
+    "opconform can model.onnx --on onnxruntime\n"
     "opconform can model.onnx --on onnxruntime --try\n"
     "opconform can model.onnx --on onnxruntime==1.28 --results results\n"
-    "opconform can model.onnx --on openvino-onnx --results results --strict",
+    "opconform can model.onnx --on openvino-onnx --results results --strict"
 )
 @click.argument("model", metavar="MODEL", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--on", "backend", metavar="BACKEND", required=True, help="A backend, or one of its releases.")
@@ -171,14 +160,11 @@ def audit_model(**options: Any) -> int:
 @click.option("--strict", is_flag=True, help="Exit 1 also if nothing is known of some node.")
 @SEED
 @JOBS
-@seconds_option(
-    "--timeout", 10.0, "Time limit of a case in seconds; preparing its program may take three times as long."
-)
+@timeout_of("a case")
 @MEMORY
 @PYTHON
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@clear_errors
+@QUIET
+@JSON
 def can(**options: Any) -> int:
     """Say which nodes of an ONNX model a backend computes rightly, as far as results show.
 
@@ -187,16 +173,15 @@ def can(**options: Any) -> int:
     and --results, the results that ship with this release are used. Exits 1 if a node fails or is unsupported, 2 if
     nothing is known of any.
     """
-    from .models import CanOptions, can  # noqa: PLC0415
+    from .models import can  # noqa: PLC0415
 
-    return can(CanOptions(**options))
+    return can(**options)
 
 
-@click.command("known-results", cls=Examples, examples="opconform dev known-results opconform-results/2026-11-28")
+@command("opconform dev known-results opconform-results/2026-11-28")
 @click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @path_option("--out", "DIR", "Another folder to write to.")
-@clear_errors
-def known_results(folders: tuple[Path, ...], out: Path | None) -> None:
+def known_results(folders: tuple[Path, ...], out: Path | None) -> int:
     """Write what backends made of each case, for `opconform can`: a file for each release of a backend.
 
     DIR is a results folder with the cases of the default plan. Cases whose digests are not the locked ones any more are
@@ -204,10 +189,10 @@ def known_results(folders: tuple[Path, ...], out: Path | None) -> None:
     """
     from .models import write_known_results  # noqa: PLC0415
 
-    click.echo("\n".join(write_known_results(folders, out)))
+    return told(write_known_results(folders, out))
 
 
-@click.command(cls=Examples, examples="opconform dev lock --check\nopconform dev lock")
+@command("opconform dev lock --check\nopconform dev lock")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if the lock does not match the suite.")
 @path_option(
     "--results",
@@ -218,50 +203,40 @@ def known_results(folders: tuple[Path, ...], out: Path | None) -> None:
 @path_option("--folder", "DIR", "Another folder of locks.")
 @path_option("--changes", "FILE", "Another list of changes.")
 @SPECS
-@clear_errors
 def lock(**options: Any) -> int:
     """Write the digests of the suite's cases to cases/manifests, so that a changed expectation shows in review.
 
     A changed expectation needs a line in docs/expectation-changes.md, and a matching version.
     """
-    from .locking import LockOptions  # noqa: PLC0415
     from .locking import lock as locked  # noqa: PLC0415
 
-    return told(*locked(LockOptions(**options)))
+    return told(*locked(**options))
 
 
-@click.command(
-    cls=Examples, examples="opconform dev audit onnx\nopconform dev audit --json\nopconform dev audit openvino"
-)
+@command("opconform dev audit onnx\nopconform dev audit --json\nopconform dev audit openvino")
 @click.argument("standard", metavar="[STANDARD]", default="onnx")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 @path_option("--markdown", "FILE", "Write coverage as a page of the docs.")
 @SPECS
-@clear_errors
-def audit(standard: str, as_json: bool, markdown: Path | None, specs: Path | None) -> int:
+def audit(standard: str, **options: Any) -> int:
     """Compare the spec files with the standard's schemas or library, and show coverage; a difference exits 1.
 
     STANDARD is onnx (the default), openvino or onednn. The last two query a library, which must be installed.
     """
     from .auditing import audited  # noqa: PLC0415
 
-    lines, code = audited(standard, specs, as_json=as_json, markdown=markdown)
-    for line in lines:
-        click.echo(line)
-    return code
+    return told(*audited(standard, **options))
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform diff onnx/ReduceMean-13 openvino/ReduceMean-1\n"
+@command(
+    "opconform diff onnx/ReduceMean-13 openvino/ReduceMean-1\n"
     "opconform diff onnx/TopK-24 openvino/TopK-11\n"
-    "opconform diff onnx/ReduceMean-13 onnx/ReduceMean-18 --json",
+    "opconform diff onnx/ReduceMean-13 onnx/ReduceMean-18 --json"
 )
 @click.argument("one", metavar="A")
 @click.argument("other", metavar="B")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 @SPECS
-@clear_errors
 def diff(one: str, other: str, as_json: bool, specs: Path | None) -> None:
     """Compare two operator versions: signatures, and the smallest inputs that they answer differently.
 
@@ -287,15 +262,11 @@ def diff(one: str, other: str, as_json: bool, specs: Path | None) -> None:
         difference_report(Console(), one, other, specs)
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform dev page onnx/ReduceMean openvino/ReduceMean onednn/ReduceMean --title 'The mean' > mean.md",
-)
+@command("opconform dev page onnx/ReduceMean openvino/ReduceMean onednn/ReduceMean --title 'The mean' > mean.md")
 @click.argument("operators", metavar="OPERATOR...", nargs=-1, required=True)
 @click.option("--title", metavar="TEXT", help="The page's title.  [default: the operators]")
 @path_option("--out", "FILE", "Write the page to FILE instead of printing it.")
 @SPECS
-@clear_errors
 def page(operators: tuple[str, ...], title: str | None, out: Path | None, specs: Path | None) -> None:
     """Write a page of documentation (Markdown) about operators from their spec files.
 
@@ -303,24 +274,16 @@ def page(operators: tuple[str, ...], title: str | None, out: Path | None, specs:
     newest versions of the operators with each other.
     """
     from ..reports.difference import page as page_of  # noqa: PLC0415
-    from ..reports.text import write_text  # noqa: PLC0415
 
-    text = page_of(operators, title or ", ".join(operators), specs)
-    if out is None:
-        click.echo(text, nl=False)
-    else:
-        write_text(out, text)
+    _print_or_write(out, page_of(operators, title or ", ".join(operators), specs))
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform dev bindings openvino\n"
-    "opconform dev bindings onednn --markdown docs/generated/from-onnx-to-onednn.md",
+@command(
+    "opconform dev bindings openvino\nopconform dev bindings onednn --markdown docs/generated/from-onnx-to-onednn.md"
 )
 @click.argument("standard", metavar="STANDARD")
 @path_option("--markdown", "FILE", "Write the page to FILE instead.")
 @SPECS
-@clear_errors
 def bindings(standard: str, markdown: Path | None, specs: Path | None) -> None:
     """Compare each operation of a standard with the ONNX operator that has its formula, as a page of the docs.
 
@@ -328,24 +291,23 @@ def bindings(standard: str, markdown: Path | None, specs: Path | None) -> None:
     the two differ.
     """
     from ..reports.bindings import conversions  # noqa: PLC0415
+
+    _print_or_write(markdown, conversions(standard, specs))
+
+
+def _print_or_write(file: Path | None, text: str) -> None:
     from ..reports.text import write_text  # noqa: PLC0415
 
-    text = conversions(standard, specs)
-    if markdown is None:
+    if file is None:
         click.echo(text, nl=False)
     else:
-        write_text(markdown, text)
+        write_text(file, text)
 
 
-@click.command(
-    "check-runner",
-    cls=Examples,
-    examples="opconform check-runner cmd:./program\nopconform check-runner 'cmd:python3 client.py' --timeout 60",
-)
+@command("opconform check-runner cmd:./program\nopconform check-runner 'cmd:python3 client.py' --timeout 60")
 @click.argument("backend", metavar="BACKEND")
-@seconds_option("--timeout", 10.0, "Time limit of an answer in seconds.", "seconds")
-@clear_errors
-def check_runner(backend: str, seconds: float) -> int:
+@seconds_option("--timeout", 10.0, "Time limit of an answer in seconds.")
+def check_runner(backend: str, timeout: float) -> int:
     """Report where a program breaks the process protocol, with a hint for each mistake.
 
     BACKEND is cmd:./program args. The program is asked what it is, and to run an easy operator in several ways.
@@ -353,19 +315,15 @@ def check_runner(backend: str, seconds: float) -> int:
     """
     from .checking import checked_lines  # noqa: PLC0415
 
-    mistakes = 0
-    for line, wrong in checked_lines(backend, seconds):
-        click.echo(line)
-        mistakes += wrong
+    mistakes = told_each(checked_lines(backend, timeout))
     click.echo(f"{mistakes or 'no'} mistake{'s' * (mistakes != 1)} found")
     return int(bool(mistakes))
 
 
-@click.command(
-    cls=Examples,
-    examples='eval "$(opconform completion bash)"    # in ~/.bashrc\n'
+@command(
+    'eval "$(opconform completion bash)"    # in ~/.bashrc\n'
     'eval "$(opconform completion zsh)"     # in ~/.zshrc\n'
-    "opconform completion fish > ~/.config/fish/completions/opconform.fish",
+    "opconform completion fish > ~/.config/fish/completions/opconform.fish"
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
@@ -379,9 +337,8 @@ def completion(context: click.Context, shell: str) -> None:
     click.echo(kind(context.find_root().command, {}, "opconform", "_OPCONFORM_COMPLETE").source())
 
 
-@click.command(cls=Examples, examples="opconform dev scaffold onnx/Add > specs/onnx/Add.yaml")
+@command("opconform dev scaffold onnx/Add > specs/onnx/Add.yaml")
 @click.argument("operator", metavar="OP")
-@clear_errors
 def scaffold(operator: str) -> None:
     """Write the signature part of a new spec file from the standard's schema."""
     from ..specs.scaffold import scaffold as scaffolded  # noqa: PLC0415
@@ -389,11 +346,9 @@ def scaffold(operator: str) -> None:
     click.echo(scaffolded(operator), nl=False)
 
 
-@click.command(
-    "judge-data",
-    cls=Examples,
-    examples="opconform dev judge-data site-packages/onnx/backend/test/data/node\n"
-    "opconform dev judge-data data/node --explained explained.yaml --markdown page.md",
+@command(
+    "opconform dev judge-data site-packages/onnx/backend/test/data/node\n"
+    "opconform dev judge-data data/node --explained explained.yaml --markdown page.md"
 )
 @click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path, exists=True))
 @path_option("--explained", "FILE", "Known differences and their reasons (YAML).")
@@ -401,7 +356,6 @@ def scaffold(operator: str) -> None:
 @click.option("--title", metavar="TEXT", default="Stored test data", help="The page's title.", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one line per data set.")
 @SPECS
-@clear_errors
 def judge_data(path: Path, **options: Any) -> int:
     """Judge the expected outputs of test data in ONNX's layout, as if they were a backend's answers.
 
@@ -409,37 +363,33 @@ def judge_data(path: Path, **options: Any) -> int:
     if their operator version has a spec. Exits 1 if an answer is not admitted and FILE does not explain it, or if FILE
     explains an admitted answer.
     """
-    from .judge_data import JudgeDataOptions, judge_data  # noqa: PLC0415
+    from .judge_data import judge_data  # noqa: PLC0415
 
-    return judge_data(JudgeDataOptions(path, **options))
+    return judge_data(path, **options)
 
 
-@click.command(
-    "compare-data",
-    cls=Examples,
-    examples="opconform dev compare-data site-packages/onnx/backend/test/data\n"
-    "opconform dev compare-data data/node --sample 10 --markdown page.md",
+@command(
+    "opconform dev compare-data site-packages/onnx/backend/test/data\n"
+    "opconform dev compare-data data/node --sample 10 --markdown page.md"
 )
 @click.argument("path", metavar="DIR|FILE", type=click.Path(path_type=Path, exists=True))
 @number_option("--sample", "Number of operators to make mutants of.", least=0, default=30)
 @path_option("--markdown", "FILE", "Write it as a page of the docs.")
 @click.option("--title", metavar="TEXT", default="Stored test data and the suite", help="The page's title.")
 @SPECS
-@clear_errors
-def compare_data(path: Path, **options: Any) -> int:
+def compare_data(path: Path, **options: Any) -> None:
     """Compare test data in ONNX's layout with the suite: what each exercises, and which mutants each exposes.
 
     DIR is a folder as for `opconform dev judge-data`. Models of one node count if their operator version has a spec.
     """
-    from .compare_data import CompareDataOptions, compare_data  # noqa: PLC0415
+    from .compare_data import compare_data  # noqa: PLC0415
 
-    return compare_data(CompareDataOptions(path, **options))
+    compare_data(path, **options)
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform dev meaningless --select 'onnx/Pow-*'\n"
-    "opconform dev meaningless --record docs/meaningless.jsonl --markdown docs/generated/meaningless.md",
+@command(
+    "opconform dev meaningless --select 'onnx/Pow-*'\n"
+    "opconform dev meaningless --record docs/meaningless.jsonl --markdown docs/generated/meaningless.md"
 )
 @SELECT
 @STRENGTH
@@ -448,24 +398,22 @@ def compare_data(path: Path, **options: Any) -> int:
 @JOBS
 @path_option("--record", "FILE", "Update the list in FILE for the operators that have changed.")
 @path_option("--markdown", "FILE", "Write it as a page of the docs.")
-@clear_errors
 def meaningless(**options: Any) -> int:
     """List the cases that admit an answer that means nothing, such as a constant or a wrong shape.
 
     Exits 1 if specs/meaningless.yaml has no reason for one, or has a reason that no case needs, or if they are more
     than 2.5 % of the valid cases.
     """
-    from .meaningless import MeaninglessOptions, run_meaningless  # noqa: PLC0415
+    from .meaningless import run_meaningless  # noqa: PLC0415
 
-    return run_meaningless(MeaninglessOptions(selection_of(options), **options))
+    return run_meaningless(selection_of(options), **options)
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform dev mutants\n"
+@command(
+    "opconform dev mutants\n"
     "opconform dev mutants --select 'onnx/ReduceMean-18' --html matrix.html --json matrix.json\n"
     "opconform dev mutants --suite smoke\n"
-    "opconform dev mutants --tools --select 'onnx/Concat-13'",
+    "opconform dev mutants --tools --select 'onnx/Concat-13'"
 )
 @SELECT
 @STRENGTH
@@ -486,7 +434,6 @@ def meaningless(**options: Any) -> int:
     is_flag=True,
     help="Wrong inferencers, checkers and converters in place of kernels; unless selected, of two formulas a family.",
 )
-@clear_errors
 def mutants(**options: Any) -> int:
     """Test the suite itself: it must detect wrong implementations and must pass correct ones.
 
@@ -497,15 +444,14 @@ def mutants(**options: Any) -> int:
     return run_mutants(MutationOptions(selection_of(options), **options))
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform report results\n"
+@command(
+    "opconform report results\n"
     "opconform report shard-1 shard-2 shard-3 --junit junit.xml --markdown summary.md\n"
     "opconform report of-onnxruntime of-my-backend --json report.json\n"
     "opconform report of-onnxruntime of-my-backend --html site\n"
-    "opconform report results --html site --before results-of-1.31 --before results-of-1.30",
+    "opconform report results --html site --before results-of-1.31 --before results-of-1.30"
 )
-@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@FOLDERS
 @path_option("--junit", "FILE", "Write JUnit XML to FILE.")
 @path_option("--markdown", "FILE", "Write a short Markdown page to FILE.")
 @path_option("--json", "FILE", "Write everything to FILE as JSON.")
@@ -524,9 +470,8 @@ def mutants(**options: Any) -> int:
     file_okay=False,
     multiple=True,
 )
-@click.option("--partial", is_flag=True, help="Accept missing or unfinished shards.")
+@PARTIAL
 @sections
-@clear_errors
 def report(**options: Any) -> int:
     """Report the results of runs: several backends side by side, the shards of a run merged.
 
@@ -542,14 +487,11 @@ def report(**options: Any) -> int:
     return run_report(ReportOptions(sections=pop_sections(options), **options))
 
 
-@click.command(
-    cls=Examples, examples="opconform finding results --out findings\nopconform finding results --out one --limit 1"
-)
-@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@command("opconform finding results --out findings\nopconform finding results --out one --limit 1")
+@FOLDERS
 @path_option("--out", "DIR", "The folder of the texts.", required=True)
 @number_option("--limit", "Only the N worst kinds of failures.")
-@click.option("--partial", is_flag=True, help="Accept missing or unfinished shards.")
-@clear_errors
+@PARTIAL
 def finding(folders: tuple[Path, ...], out: Path, limit: int | None, partial: bool) -> None:
     """Write texts to file with the maintainers of backends: one for each kind of failures of runs.
 
@@ -569,10 +511,9 @@ def finding(folders: tuple[Path, ...], out: Path, limit: int | None, partial: bo
     click.echo(f"{len(found):,} finding{'s' * (len(found) != 1)}: {out / 'index.md'}")
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform rejudge results --out rejudged\n"
-    "opconform rejudge results --errata errata.yaml --require accumulator=wide",
+@command(
+    "opconform rejudge results --out rejudged\n"
+    "opconform rejudge results --errata errata.yaml --require accumulator=wide"
 )
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @path_option("--out", "DIR", "Results folder: new or empty.")
@@ -583,7 +524,6 @@ def finding(folders: tuple[Path, ...], out: Path, limit: int | None, partial: bo
 @REQUIRE
 @path_option("--junit", "FILE", "Also write JUnit XML to FILE.")
 @sections
-@clear_errors
 def rejudge(**options: Any) -> int:
     """Judge a run again by this version's expectations and errata, without the device.
 
@@ -596,27 +536,21 @@ def rejudge(**options: Any) -> int:
     return run_rejudge(RejudgeOptions(sections=pop_sections(options), **options), ["opconform", *sys.argv[1:]])
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform submit results --out submission.zip\n"
-    "opconform submit results --out submission.zip --sign key.pem",
-)
+@command("opconform submit results --out submission.zip\nopconform submit results --out submission.zip --sign key.pem")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @path_option("--out", "FILE", "The archive: a new file.", required=True)
-@path_option("--sign", "KEY.pem", "A private key (Ed25519).", "key")
+@path_option("--sign", "KEY.pem", "A private key (Ed25519).")
 @path_option(
     "--frozen",
     "FILE",
     "A file of the backend that was there before the run's seed was announced. Repeatable.",
     multiple=True,
 )
-@clear_errors
-def submit(folder: Path, out: Path, key: Path | None, frozen: tuple[Path, ...]) -> None:
+def submit(folder: Path, out: Path, sign: Path | None, frozen: tuple[Path, ...]) -> int:
     """Pack a results folder into one archive with its digest, which others judge again with `opconform verify`."""
     from .submission import submit as submitted  # noqa: PLC0415
 
-    for line in submitted(folder, out, key, frozen):
-        click.echo(line)
+    return told(submitted(folder, out, sign, frozen))
 
 
 _DB = path_option(
@@ -628,14 +562,12 @@ _DB = path_option(
     show_default=True,
 )
 _BACKEND = click.option("--backend", metavar="GLOB", default="*", help="Only these backends.")
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform compare results-of-yesterday results\n"
+@command(
+    "opconform compare results-of-yesterday results\n"
     "opconform compare opconform-history.duckdb:last results --markdown changes.md --fail-on regression\n"
-    "opconform compare opconform-history.duckdb:12 opconform-history.duckdb:last --json changes.json",
+    "opconform compare opconform-history.duckdb:12 opconform-history.duckdb:last --json changes.json"
 )
 @click.argument("old")
 @click.argument("new")
@@ -646,8 +578,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     type=click.Choice(["regression", "change"]),
     help="Exit 1 if a case that passed now fails, or if anything changed.",
 )
-@click.option("--partial", is_flag=True, help="Accept missing or unfinished shards.")
-@clear_errors
+@PARTIAL
 def compare(old: str, new: str, *, json: Path | None, markdown: Path | None, fail_on: str | None, partial: bool) -> int:
     """Show the changes between two runs: regressions, fixes, new and removed cases, other answers to silences.
 
@@ -687,40 +618,37 @@ def history() -> None:
     """Keep the results of many runs in a database."""
 
 
-@history.command(
-    cls=Examples,
-    examples="opconform history add results\n"
+@command(
+    "opconform history add results\n"
     "opconform history add shard-1 shard-2 shard-3 --label nightly\n"
     "opconform history add of-onnxruntime of-my-backend --db history.duckdb",
+    group=history,
 )
-@click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@FOLDERS
 @_DB
 @click.option("--label", metavar="TEXT", help="A name for the run.")
-@click.option("--partial", is_flag=True, help="Accept missing or unfinished shards.")
-@clear_errors
-def add(folders: tuple[Path, ...], db: Path, label: str | None, partial: bool) -> None:
+@PARTIAL
+def add(folders: tuple[Path, ...], db: Path, label: str | None, partial: bool) -> int:
     """Add a run: a results folder, its shards, or the folders of several backends.
 
     The run is added completely or not at all. A run that is already in the history is skipped.
     """
     from ..reports.history.database import add as take_in  # noqa: PLC0415
 
-    for line in take_in(db, folders, label, partial=partial):
-        click.echo(line)
+    return told(take_in(db, folders, label, partial=partial))
 
 
-@history.command(
-    cls=Examples,
-    examples="opconform history show --last 14\n"
+@command(
+    "opconform history show --last 14\n"
     "opconform history show --backend 'onnxruntime*' --select 'onnx/ReduceMean-*'\n"
     "opconform history show --json --db history.duckdb",
+    group=history,
 )
 @_DB
 @_BACKEND
 @SELECT
 @number_option("--last", "The last N runs of each backend.")
-@_JSON
-@clear_errors
+@JSON
 def show(db: Path, **options: Any) -> None:
     """Show the runs by backend: date, versions, figures, and changes since the run before.
 
@@ -731,16 +659,15 @@ def show(db: Path, **options: Any) -> None:
     shown(db, **options)
 
 
-@history.command(
-    cls=Examples,
-    examples="opconform history case onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient\n"
+@command(
+    "opconform history case onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient\n"
     "opconform history case onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient --backend onnxruntime",
+    group=history,
 )
 @CASE_ID
 @_DB
 @_BACKEND
-@_JSON
-@clear_errors
+@JSON
 def case(case_id: str, db: Path, **options: Any) -> None:
     """Show the verdicts on one case over time: since when it fails, and on which version."""
     from ..reports.history.show import show_case  # noqa: PLC0415
@@ -748,13 +675,10 @@ def case(case_id: str, db: Path, **options: Any) -> None:
     show_case(case_id, db, **options)
 
 
-@history.command(
-    cls=Examples, examples="opconform history prune --keep 90\nopconform history prune --before 2026-01-01"
-)
+@command("opconform history prune --keep 90\nopconform history prune --before 2026-01-01", group=history)
 @_DB
 @number_option("--keep", "Keep the last N runs of each backend.")
 @click.option("--before", metavar="DATE", type=click.DateTime(["%Y-%m-%d"]), help="Keep the runs from that day on.")
-@clear_errors
 def prune(db: Path, keep: int | None, before: dt.datetime | None) -> None:
     """Remove old runs; the last run of each backend stays."""
     from ..reports.history.database import prune as forget  # noqa: PLC0415

@@ -7,11 +7,10 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-P = ParamSpec("P")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -39,16 +38,13 @@ def _keep_results(context: click.Context, _option: click.Parameter, folders: tup
 _RESULTS = "opconform.results"
 
 
-def path_option(
-    name: str, metavar: str, help_: str, as_: str | None = None, **more: Any
-) -> Callable[[Command], Command]:
+def path_option(name: str, metavar: str, help_: str, **more: Any) -> Callable[[Command], Command]:
     """Return an option that takes a path; `exists`, `file_okay` and `dir_okay` say of what kind.
 
-    `as_` names its parameter if it differs, and `more` are other settings of an option.
+    `more` are other settings of an option.
     """
     kind = {key: more.pop(key) for key in ("exists", "file_okay", "dir_okay") if key in more}
-    names = [name] if as_ is None else [name, as_]
-    return click.option(*names, metavar=metavar, type=click.Path(path_type=Path, **kind), help=help_, **more)
+    return click.option(name, metavar=metavar, type=click.Path(path_type=Path, **kind), help=help_, **more)
 
 
 def number_option(
@@ -97,6 +93,10 @@ PYTHON = path_option(
 REQUIRE = click.option(
     "--require", "requires", metavar="SILENCE=OPTION", multiple=True, help="Fail every other answer to a silence."
 )
+QUIET = click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+PARTIAL = click.option("--partial", is_flag=True, help="Accept missing or unfinished shards.")
+FOLDERS = click.argument("folders", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
 
 
 def sections(command: Command) -> Command:
@@ -118,18 +118,16 @@ def pop_sections(options: dict[str, Any]) -> frozenset[Any]:
     return frozenset(names if options.pop("verbose") else wanted)
 
 
-def seconds_option(name: str, default: float, help_: str, as_: str | None = None) -> Callable[[Command], Command]:
-    """Return an option that takes a number of seconds, above 0 and finite; `as_` names its parameter if it differs."""
-    return click.option(
-        name,
-        *([as_] if as_ else []),
-        metavar="S",
-        type=click.FloatRange(0.001),
-        default=default,
-        show_default=True,
-        callback=_finite,
-        help=help_,
-    )
+def seconds_option(name: str, default: float, help_: str) -> Callable[[Command], Command]:
+    """Return an option that takes a number of seconds, above 0 and finite."""
+    kind = click.FloatRange(0.001)
+    return click.option(name, metavar="S", type=kind, default=default, show_default=True, callback=_finite, help=help_)
+
+
+def timeout_of(what: str) -> Callable[[Command], Command]:
+    """Return the option with the time limit of a case that is run."""
+    told = f"Time limit of {what} in seconds; preparing its program may take three times as long."
+    return seconds_option("--timeout", 10.0, told)
 
 
 def planned(command: Command) -> Command:
@@ -144,26 +142,6 @@ def _finite(_context: click.Context, _option: click.Parameter, value: float) -> 
     if not math.isfinite(value):
         raise click.BadParameter(f"{value} is not a number of seconds.")
     return value
-
-
-def clear_errors(command: Callable[P, int | None]) -> Callable[P, None]:
-    """Print a user error in one line and exit 2; otherwise exit with the command's return value."""
-
-    @wraps(command)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
-        from ..cases.errors import OpconformError  # noqa: PLC0415 - imports are late, so that --help is fast
-        from ..cases.runner import NotInstalled  # noqa: PLC0415
-
-        try:
-            code = command(*args, **kwargs)
-        except (OpconformError, NotInstalled) as error:
-            click.echo(f"opconform: {error}", err=True)
-            code = 2
-        except BrokenPipeError:  # `| head` has read enough
-            code = 0
-        sys.exit(code or 0)
-
-    return guarded
 
 
 class Examples(click.Command):
@@ -181,6 +159,34 @@ class Examples(click.Command):
         super().format_epilog(ctx, formatter)
 
 
+def command(
+    examples: str, *, name: str | None = None, group: click.Group | None = None
+) -> Callable[[Callable[..., int | None]], click.Command]:
+    """Return a decorator that makes a command, which exits with the function's return value.
+
+    `name` is the function's if it is left out. A user error is printed in one line, and the command exits with 2.
+    """
+
+    def made(function: Callable[..., int | None]) -> click.Command:
+        @wraps(function)
+        def guarded(*args: Any, **kwargs: Any) -> None:
+            from ..cases.errors import OpconformError  # noqa: PLC0415 - imports are late, so that --help is fast
+            from ..cases.runner import NotInstalled  # noqa: PLC0415
+
+            try:
+                code = function(*args, **kwargs)
+            except (OpconformError, NotInstalled) as error:
+                click.echo(f"opconform: {error}", err=True)
+                code = 2
+            except BrokenPipeError:  # `| head` has read enough
+                code = 0
+            sys.exit(code or 0)
+
+        return (group or click).command(name, cls=Examples, examples=examples)(guarded)
+
+    return made
+
+
 def selection_of(options: dict[str, Any]) -> Any:
     """Remove the options that select cases from `options`, and return the selection."""
     from ..cases.ids import Selection, strength_of  # noqa: PLC0415
@@ -190,8 +196,17 @@ def selection_of(options: dict[str, Any]) -> Any:
     return Selection(tuple(options.pop("globs")), strength, *drawn, suite=options.pop("suite", None))
 
 
-def told(lines: list[str], code: int) -> int:
+def told(lines: Iterable[str], code: int = 0) -> int:
     """Print lines, and return the exit code."""
     for line in lines:
         click.echo(line)
     return code
+
+
+def told_each(lines: Iterable[tuple[str, bool]]) -> int:
+    """Print lines, and return the number of those that report something wrong."""
+    wrong = 0
+    for line, is_wrong in lines:
+        click.echo(line)
+        wrong += is_wrong
+    return wrong

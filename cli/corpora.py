@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from ..cases.batch import Batch, cases_of
 from ..cases.corpus.cases import CLAUSES, DESCRIPTOR, CorpusCases
@@ -35,7 +34,7 @@ from ..cases.errors import OpconformError
 from ..cases.ids import operator_version_of
 from ..cases.lock import SUFFIX, CaseDigests, Difference, difference, least_version, read_lock, read_locks
 from ..cases.program import Program
-from ..generators.plain_answers import RELATIVE, PlainAnswer, plain_answer
+from ..generators.plain_answers import RELATIVE, plain_answer
 from ..generators.plan import Selection
 from ..generators.source import GeneratedCases
 from ..generators.suggestions import selects_nothing
@@ -46,6 +45,7 @@ from ..reports.show import clauses_of
 from ..reports.text import counted
 from ..specs.model import Clause
 from .planning import planned_ids
+from .suite import suite_version
 
 Lines = tuple[list[str], int]
 
@@ -178,76 +178,67 @@ _USUAL = 1e-7
 """The absolute tolerance of ONNX's readers, unless a `data.json` has another."""
 
 
-@dataclass(frozen=True)
-class ExportOptions:
-    """What to export, in which format, and where: a folder, an archive, or both."""
+def export(
+    selection: Selection, form: Format, out: Path | None, pack: Path | None, specs: Path | None, *, as_json: bool
+) -> list[str]:
+    """Write a corpus to a folder, an archive, or both, and return the lines that describe it.
 
-    selection: Selection
-    format: Format
-    out: Path | None = None
-    pack: Path | None = None
-    specs: Path | None = None
-
-
-def export(options: ExportOptions) -> Written:
-    """Write a corpus and return a description. Raises OpconformError if nothing is selected or the target exists."""
-    if options.out is None and options.pack is None:
+    Raises OpconformError if nothing is selected or the target exists.
+    """
+    if out is None and pack is None:
         raise OpconformError("export: where to? Give --out DIR, --pack FILE.zip, or both")
-    if options.out is not None and options.out.suffix.lower() == ".zip" and not options.out.is_dir():
-        if options.pack is not None:
-            raise OpconformError(
-                f"export: two archives, {options.out} and {options.pack}: give one, and maybe a folder"
-            )
-        options = replace(options, out=None, pack=options.out)
-    source = GeneratedCases(options.specs)
-    ids = _ids(source, options)
-    if options.pack is not None and options.pack.exists():
-        raise CorpusError(f"{options.pack}: already exists; choose another")
-    sinks: list[Sink] = [] if options.out is None else [FolderSink(options.out)]
-    if options.pack is None:
-        return write_corpus(source, ids, options, sinks)
-    partial = options.pack.with_name(options.pack.name + ".partial")
+    if out is not None and out.suffix.lower() == ".zip" and not out.is_dir():
+        if pack is not None:
+            raise OpconformError(f"export: two archives, {out} and {pack}: give one, and maybe a folder")
+        out, pack = None, out
+    source = GeneratedCases(specs)
+    ids = _ids(source, selection, form)
+    if pack is not None and pack.exists():
+        raise CorpusError(f"{pack}: already exists; choose another")
+    sinks: list[Sink] = [] if out is None else [FolderSink(out)]
+    if pack is None:
+        return _facts(*_written(source, ids, selection, form, sinks), as_json=as_json)
+    partial = pack.with_name(pack.name + ".partial")
     archive = ArchiveSink(partial)
-    written = write_corpus(source, ids, options, [*sinks, archive])
+    written = _written(source, ids, selection, form, [*sinks, archive])
     archive.close()
-    partial.replace(options.pack)
-    return written
+    partial.replace(pack)
+    return _facts(*written, as_json=as_json)
 
 
-def _ids(source: GeneratedCases, options: ExportOptions) -> list[str]:
-    ids = planned_ids(source, options.selection)
+def _ids(source: GeneratedCases, selection: Selection, form: Format) -> list[str]:
+    ids = planned_ids(source, selection)
     source.library.refuse_broken()
-    globs = ", ".join(options.selection.globs) or "the suite"
+    globs = ", ".join(selection.globs) or "the suite"
     if not ids:
-        raise selects_nothing(source.library, options.selection)
-    if options.format == "onnx" and not (ids := [text for text in ids if text.startswith("onnx/")]):
+        raise selects_nothing(source.library, selection)
+    if form == "onnx" and not (ids := [text for text in ids if text.startswith("onnx/")]):
         raise OpconformError(f"{globs} selects no ONNX case; other standards have no models, so use --format npz")
     return ids
 
 
-def write_corpus(source: GeneratedCases, ids: Sequence[str], options: ExportOptions, sinks: Sequence[Sink]) -> Written:
+def _written(
+    source: GeneratedCases, ids: Sequence[str], selection: Selection, form: Format, sinks: Sequence[Sink]
+) -> tuple[Manifest, Sums]:
     """Write cases, their manifest and the sums to every sink.
 
     The valid case that an invalid one was made from is written too, because a refusal only counts if that case runs.
     The manifest's selection lists the cases that are included only for this reason.
     """
-    writing, clauses = _Writing(options.format, sinks), dict[str, Clause]()
-    valid_variant: dict[str, None] = {}
+    writing = _Writing(source, form, sinks)
     with tracked(cases_of(source, ids), "writing", len(ids)) as cases:
         for case in cases:
-            writing.add(_corpus_case(source, case))
-            clauses |= clauses_of(source, case)
-            if case.valid_variant is not None:
-                valid_variant[case.valid_variant] = None
-    siblings = [text for text in valid_variant if text not in writing.cases]
+            writing.add(case)
+    siblings = [text for text in writing.valid_variants if text not in writing.cases]
     for case in cases_of(source, siblings):
-        writing.add(_corpus_case(source, case))
-        clauses |= clauses_of(source, case)
-    writing.finish(clauses)
+        writing.add(case)
+    writing.finish()
+    told, strength = asdict(selection), "full" if selection.strength is None else selection.strength
+    kept = {name: told[name] for name in ("globs", "draws", "seed", "suite")}
     manifest = Manifest(
-        options.format,
+        form,
         suite_version(),
-        _selection(options.selection) | {SIBLINGS: siblings},
+        {**kept, "strength": strength, SIBLINGS: siblings},
         Counter(map(operator_version_of, [*ids, *siblings])),
         writing.cases,
         len(writing.files),
@@ -255,47 +246,16 @@ def write_corpus(source: GeneratedCases, ids: Sequence[str], options: ExportOpti
     )
     writing.write(MANIFEST, manifest.to_bytes())
     sums = Sums(dict(writing.files))
-    for sink in sinks:
-        sink.write(SUMS, sums.to_bytes())
-    return Written(manifest, sums)
+    writing.write(SUMS, sums.to_bytes())
+    return manifest, sums
 
 
-def suite_version() -> str:
-    """Return the version of the suite, which is the package's."""
-    return importlib.metadata.version("opconform")
-
-
-def _selection(selection: Selection) -> dict[str, Any]:
-    told = asdict(selection)
-    strength = "full" if selection.strength is None else selection.strength
-    return {name: told[name] for name in ("globs", "draws", "seed", "suite")} | {"strength": strength}
-
-
-@dataclass(frozen=True)
-class Written:
-    """A corpus that was written: its manifest, and the sums of its files with the digest of the whole."""
-
-    manifest: Manifest
-    sums: Sums
-
-
-@dataclass(frozen=True)
-class _ExportedCase:
-    one: CorpusCase
-    plain: PlainAnswer | None
-
-    @property
-    def folder(self) -> str:
-        """Return the top folder of the case: it depends on what a reader that only knows tolerances can do with it."""
-        if self.plain is None:
-            return "refused"
-        return "open" if self.plain.tolerance is None else "values"
-
-
-def _corpus_case(source: GeneratedCases, case: Batch) -> _ExportedCase:
-    plain = plain_answer(case.expectation)
-    certificate = None if case.expectation.invalid else derivations_json(source, case)
-    return _ExportedCase(CorpusCase(case, None if plain is None else plain.outputs, certificate), plain)
+def _facts(manifest: Manifest, sums: Sums, *, as_json: bool) -> list[str]:
+    """Return the lines that describe a corpus that was written."""
+    cases, files = len(manifest.cases), len(sums.files) + 1
+    if as_json:
+        return [json.dumps({"cases": cases, "files": files, "bytes": manifest.size, "digest": sums.digest})]
+    return [f"{cases:,} cases in {files:,} files, {manifest.size:,} bytes", f"digest {sums.digest}"]
 
 
 @dataclass
@@ -303,40 +263,52 @@ class _Writing:
     """Writes cases one after the other.
 
     Data sets share a folder per program: `models` counts the data sets, `shapes` has the possible shapes of each
-    output.
+    output. `valid_variants` has the valid cases that invalid ones were made from, as keys.
     """
 
+    source: GeneratedCases
     format: Format
     sinks: Sequence[Sink]
     cases: dict[str, CaseEntry] = field(default_factory=dict)
+    valid_variants: dict[str, None] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     size: int = 0
     index: list[str] = field(default_factory=list)
-    models: dict[str, int] = field(default_factory=dict)
+    clauses: dict[str, Clause] = field(default_factory=dict)
+    models: Counter[str] = field(default_factory=Counter)
     shapes: dict[str, tuple[Program, list[set[tuple[int, ...]]]]] = field(default_factory=dict)
     tolerances: dict[str, tuple[float, float]] = field(default_factory=dict)
 
-    def add(self, told: _ExportedCase) -> None:
-        case = told.one.case
-        model = f"{told.folder}/{program_folder(case.program)}"
-        number = self.models.setdefault(model, 0)
+    def add(self, case: Batch) -> None:
+        plain = plain_answer(case.expectation)
+        # what a reader that only knows tolerances can do with the case
+        use = "refused" if plain is None else "open" if plain.tolerance is None else "values"
+        model = f"{use}/{program_folder(case.program)}"
+        folder = f"{model}/test_data_set_{self.models[model]}"
         self.models[model] += 1
         _, shapes = self.shapes.setdefault(model, (case.program, [set() for _ in case.program.answers]))
         for option in case.expectation.options:
-            for found, bounds in zip(shapes, option.outputs, strict=False):  # a refusal has no outputs
-                found.add(bounds.shape)
-        folder = f"{model}/test_data_set_{number}"
-        self.write(f"{folder}/{DESCRIPTOR}", compact_json(described(told.one)))
-        for name, content in _content(told.one, self.format):
+            for shapes_of_output, bounds in zip(shapes, option.outputs, strict=False):  # a refusal has no outputs
+                shapes_of_output.add(bounds.shape)
+        certificate = None if case.expectation.invalid else derivations_json(self.source, case)
+        corpus_case = CorpusCase(case, None if plain is None else plain.outputs, certificate)
+        self.write(f"{folder}/{DESCRIPTOR}", compact_json(described(corpus_case)))
+        for name, content in _content(corpus_case, self.format):
             self.write(f"{folder}/{name}", content)
         self.cases[case.id] = CaseEntry(folder, case.digest, case.expectation.digest)
         self.index.append(index_entry(case, folder))
-        self._tolerate(model, told)
+        self.clauses |= clauses_of(self.source, case)
+        if case.valid_variant is not None:
+            self.valid_variants[case.valid_variant] = None
+        if plain is not None and plain.tolerance is not None:
+            exact = not any(output.dtype.kind in "fV" for output in plain.outputs)
+            relative, absolute = self.tolerances.get(model, (0.0, 0.0) if exact else (RELATIVE, _USUAL))
+            self.tolerances[model] = relative, max(absolute, plain.tolerance)
 
-    def finish(self, clauses: Mapping[str, Clause]) -> None:
+    def finish(self) -> None:
         """Write the index, the clauses, and the tolerances that differ from the readers' defaults."""
         self.write(INDEX, "".join([index_head(self.format), *self.index]).encode())
-        told = {i: {"text": c.text, "status": c.status, "source": c.source} for i, c in sorted(clauses.items())}
+        told = {i: {"text": c.text, "status": c.status, "source": c.source} for i, c in sorted(self.clauses.items())}
         self.write(CLAUSES, lined_json(told))
         if self.format == "onnx":
             self._models()
@@ -352,13 +324,6 @@ class _Writing:
             static = all(isinstance(extent, int) for one in program.feeds for extent in one.dims)
             known = tuple(next(iter(found)) if static and len(found) == 1 else None for found in shapes)
             self.write(f"{model}/model.onnx", onnx_bytes(program, known))
-
-    def _tolerate(self, model: str, told: _ExportedCase) -> None:
-        if told.plain is None or told.plain.tolerance is None:
-            return
-        exact = not any(output.dtype.kind in "fV" for output in told.plain.outputs)
-        relative, absolute = self.tolerances.get(model, (0.0, 0.0) if exact else (RELATIVE, _USUAL))
-        self.tolerances[model] = relative, max(absolute, told.plain.tolerance)
 
     def write(self, path: str, content: bytes) -> None:
         """Write one file to every sink."""
@@ -376,18 +341,3 @@ def _content(one: CorpusCase, form: Format) -> Iterator[tuple[str, bytes]]:
     yield from value_files(one)
     if others := other_tensors(one.case):
         yield "bounds.pb", tensors_file(others)
-
-
-def export_lines(written: Written, *, as_json: bool) -> Iterator[str]:
-    """Yield the lines that describe a corpus that was written."""
-    facts: Mapping[str, Any] = {
-        "cases": len(written.manifest.cases),
-        "files": len(written.sums.files) + 1,
-        "bytes": written.manifest.size,
-        "digest": written.sums.digest,
-    }
-    if as_json:
-        yield json.dumps(facts)
-        return
-    yield f"{facts['cases']:,} cases in {facts['files']:,} files, {facts['bytes']:,} bytes"
-    yield f"digest {written.sums.digest}"

@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import importlib.metadata
 import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -35,8 +33,8 @@ from ..runners.judging.terms import disputed_clauses, load_declaration, silences
 from ..specs.loader import Library, UnknownOperator
 from ..specs.reading import SpecError, SpecErrors
 from .options import RunOptions, usable_cores
-from .planning import GrowingPlan
-from .suite import Suite
+from .planning import GrowingPlan, made_of_each
+from .suite import Suite, suite_version
 
 _MOST_KEPT = 200_000
 
@@ -135,7 +133,7 @@ def generated_suite(options: RunOptions) -> GeneratedSuite:
 
 def suite_digest(library: Library) -> str:
     """Return the sha256 over the suite's version and its spec files."""
-    return hashlib.sha256(f"{importlib.metadata.version('opconform')}\n{library.digest}".encode()).hexdigest()
+    return hashlib.sha256(f"{suite_version()}\n{library.digest}".encode()).hexdigest()
 
 
 def listed(what: str, specs: Path | None, selection: Selection, *, as_json: bool) -> Iterator[str]:
@@ -143,10 +141,7 @@ def listed(what: str, specs: Path | None, selection: Selection, *, as_json: bool
 
     Raises OpconformError if a glob selects nothing; after the list, if spec files are wrong.
     """
-    return _generated(what, CasesOfEveryKind(specs), selection, as_json)
-
-
-def _generated(what: str, source: GeneratedCases, selection: Selection, as_json: bool) -> Iterator[str]:
+    source = CasesOfEveryKind(specs)
     yield from (_cases if what == "cases" else _operators)(source, selection, as_json)
     source.library.refuse_broken()
 
@@ -163,13 +158,12 @@ def _cases(source: GeneratedCases, selection: Selection, as_json: bool) -> Itera
 def _parts(text: str) -> dict[str, object]:
     case = parse_id(text)
     shapes = [print_shape(shape) if isinstance(shape, Structure) else shape and list(shape) for shape in case.shapes]
-    settings = dict(case.settings)
     return {
         "case": text,
         "operator": case.operator,
         "types": list(case.types),
         "shapes": shapes,
-        "settings": settings,
+        "settings": dict(case.settings),
         "fill": case.fill,
         "edge": case.edge,
     }
@@ -201,8 +195,8 @@ def _counts(source: GeneratedCases, selection: Selection) -> Counter[str]:
     locked = {name: found for name, found in locked_counts(library).items() if name in operators} if usual else {}
     versions = [list(found) for found in locked.values()]
     with contextlib.suppress(SpecError, SpecErrors) if locked else contextlib.nullcontext():  # reported after the list
-        left = library.usable(operator for operator in operators if operator not in locked)
-        versions += [[str(version.operator) for version in spec.versions.values()] for spec in left]
+        others = library.usable(operator for operator in operators if operator not in locked)
+        versions += [[str(version.operator) for version in spec.versions.values()] for spec in others]
     wanted = [name for some in versions for name in some if selection.may_admit(name)]
     known = {name: count for found in locked.values() for name, count in found.items()}
     found = {name: known[name] for name in wanted if name in known and selection.admits_text(name, "")}
@@ -211,17 +205,13 @@ def _counts(source: GeneratedCases, selection: Selection) -> Counter[str]:
     if selection.globs or selection.suite:
         with tracked(selected(source, selection), "planning") as ids:
             return Counter(map(operator_version_of, ids))
-    parts = [
-        replace(selection, globs=names) for some in versions if (names := tuple(n for n in some if n not in found))
-    ]
-    with ProcessPoolExecutor(usable_cores()) as pool:
-        planning = pool.map(functools.partial(_part, source), parts, chunksize=8)
-        with tracked(planning, "planning operators", len(parts)) as counts:
-            return sum(counts, Counter(found))
+    left = {names[0]: names for some in versions if (names := [name for name in some if name not in found])}
+    planned = made_of_each(source, left, usable_cores(), functools.partial(_planned_counts, selection))
+    return sum(planned.values(), Counter(found))
 
 
-def _part(source: GeneratedCases, selection: Selection) -> Counter[str]:
-    return Counter(map(operator_version_of, selected(source, selection)))
+def _planned_counts(selection: Selection, source: GeneratedCases, _name: str, names: Sequence[str]) -> Counter[str]:
+    return Counter(map(operator_version_of, selected(source, replace(selection, globs=tuple(names)))))
 
 
 def case_of(text: str, specs: Path | None = None, arithmetic: Path | None = None) -> tuple[CasesOfEveryKind, Batch]:

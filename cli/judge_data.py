@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import click
 
@@ -23,35 +23,12 @@ from ..runners.judging.judge import judge
 from ..specs.loader import Library
 from ..specs.reading import read_file
 
+if TYPE_CHECKING:
+    from ..specs.schema import ExplanationText
+
 Outcome: TypeAlias = Literal["agrees", "differs", "not-covered", "unreadable", "failed"]
 
 _COLUMNS: tuple[Outcome, ...] = ("agrees", "differs", "not-covered")
-
-
-@dataclass(frozen=True)
-class JudgeDataOptions:
-    """The options of `opconform dev judge-data`; see its help."""
-
-    path: Path
-    explained: Path | None = None
-    markdown: Path | None = None
-    title: str = ""
-    as_json: bool = False
-    specs: Path | None = None
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """Why data sets of some folders differ in the way that contains `detail`; `verdict`: whose mistake it is."""
-
-    test: str
-    detail: str
-    verdict: str
-    reason: str
-
-    def explains(self, path: str, detail: str) -> bool:
-        """Return whether it explains this difference."""
-        return fnmatch.fnmatchcase(path.rpartition("/")[0], self.test) and self.detail in detail
 
 
 @dataclass(frozen=True)
@@ -62,7 +39,7 @@ class Judgement:
     operator: str
     outcome: Outcome
     detail: str = ""
-    explanation: Explanation | None = None
+    explanation: ExplanationText | None = None
 
     def to_json(self) -> str:
         """Return it as a line of JSON."""
@@ -71,14 +48,19 @@ class Judgement:
         return json.dumps({**told, "explained": why}, ensure_ascii=False)
 
 
-def judgements(path: Path, library: Library, explanations: Sequence[Explanation] = ()) -> Iterator[Judgement]:
-    """Yield the verdict on each data set of a folder or an archive, in the order of paths. Raises CorpusError."""
+def _judgements(path: Path, library: Library, explanations: Sequence[ExplanationText]) -> Iterator[Judgement]:
+    """Yield the verdict on each data set of a folder or an archive, in the order of paths. Raises CorpusError.
+
+    An explanation is of the data sets in the folders of its glob that differ in the way that contains its detail.
+    """
     for place, stored in ForeignCases(path).stored():
         if isinstance(stored, str):
             yield Judgement(place, "", "unreadable", stored)
             continue
         outcome, detail = _judged(stored, library)
-        why = next((one for one in explanations if outcome == "differs" and one.explains(place, detail)), None)
+        folder = place.rpartition("/")[0]
+        fitting = (one for one in explanations if fnmatchcase(folder, one.test) and one.detail in detail)
+        why = next(fitting, None) if outcome == "differs" else None
         yield Judgement(place, str(stored.program.operator), outcome, detail, why)
 
 
@@ -105,24 +87,24 @@ def _judged(stored: StoredCase, library: Library) -> tuple[Outcome, str]:
     return "differs", f"{verdict.outcome}: {verdict.detail}"
 
 
-def load_explanations(path: Path | None) -> tuple[Explanation, ...]:
-    """Read a file of explanations. Raises SpecErrors for wrong content, OpconformError if it cannot be read."""
-    if path is None:
-        return ()
-    from ..specs.schema import ExplanationsText, parsed  # noqa: PLC0415 - pydantic, which few commands need
+def judge_data(
+    path: Path, *, explained: Path | None, markdown: Path | None, title: str, as_json: bool, specs: Path | None
+) -> int:
+    """Judge data, print or write the result, and return the exit code.
 
-    return tuple(Explanation(**one.model_dump()) for one in parsed(ExplanationsText, read_file(path)).root)
+    Raises SpecErrors for wrong explanations, OpconformError if they cannot be read.
+    """
+    explanations: list[ExplanationText] = []
+    if explained is not None:
+        from ..specs.schema import ExplanationsText, parsed  # noqa: PLC0415 - pydantic, which few commands need
 
-
-def judge_data(options: JudgeDataOptions) -> int:
-    """Judge data, print or write the result, and return the exit code."""
-    explanations = load_explanations(options.explained)
-    found = list(judgements(options.path, GeneratedCases(options.specs).library, explanations))
+        explanations = parsed(ExplanationsText, read_file(explained)).root
+    found = list(_judgements(path, GeneratedCases(specs).library, explanations))
     used = {one.explanation for one in found}
     stale = [one for one in explanations if one not in used]
-    if options.markdown is not None:
-        write_text(options.markdown, _page(found, options))
-    for line in (one.to_json() for one in found) if options.as_json else _lines(found):
+    if markdown is not None:
+        write_text(markdown, _page(found, title))
+    for line in (one.to_json() for one in found) if as_json else _lines(found):
         click.echo(line)
     for one in stale:
         click.echo(f"opconform: explained, but there is no such difference: {one.test}", err=True)
@@ -168,7 +150,7 @@ def _number(version: str) -> int:
     return int(version) if version.isdigit() else 0
 
 
-def _page(found: Sequence[Judgement], options: JudgeDataOptions) -> str:
+def _page(found: Sequence[Judgement], title: str) -> str:
     """Return the totals, the differences with their explanations, and the operators as a page of documentation."""
     differences = [
         [markdown_code(one.path), markdown_text(one.operator), markdown_text(first_line(one.detail)), *_explained(one)]
@@ -183,7 +165,7 @@ def _page(found: Sequence[Judgement], options: JudgeDataOptions) -> str:
     totals = [[markdown_text(what), f"{number:,}"] for what, number in _totals(found).items()]
     return "\n".join(
         [
-            f"# {markdown_text(options.title)}",
+            f"# {markdown_text(title)}",
             "",
             "The expected outputs in the files, judged like a backend's answers. Generated by "
             "`opconform dev judge-data`, which fails if a difference has no explanation.",

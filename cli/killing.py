@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..cases.batch import Batch, Bounds
+from ..cases.batch import Batch, Bounds, Expectation, any_of_lane
 from ..cases.elements import Array
 from ..cases.errors import OpconformError
 from ..cases.lock import SHORT, CaseDigests, lock_of
@@ -150,12 +150,10 @@ class Bench:
 
     def overwritten(self) -> tuple[Kill, ...]:
         """Return the cases whose inputs differ from zero, and so would be changed by overwriting."""
-        lanes = (
-            range(len(self.batch)) if any(a.size and np.any(a != nothing_like(a)) for a in self.batch.inputs) else ()
-        )
-        inputs = self.batch.inputs
-        changed = (any(np.any(a[lane, ...] != nothing_like(a[lane, ...])) for a in inputs) for lane in lanes)
-        ids = (id_ for id_, is_other in zip(self.batch.ids, changed, strict=False) if is_other)
+        changed = np.zeros(len(self.batch), bool)
+        for array in self.batch.inputs:
+            changed |= any_of_lane(array != nothing_like(array))
+        ids = (id_ for id_, is_changed in zip(self.batch.ids, changed, strict=True) if is_changed)
         return tuple(Kill(id_, Outcome.WRONG_VALUE) for id_ in ids)
 
     @functools.cached_property
@@ -327,17 +325,17 @@ def _parts(library: Library, batch: Batch) -> Iterator[tuple[Sequence[int], Batc
             answering = Answering(invocation)
         except Refused:
             continue  # no option has values: every answer is refused or admitted alike
-        yield lanes, (batch if len(lanes) == len(batch) else _some(batch, lanes)), answering
+        if len(lanes) == len(batch):
+            yield lanes, batch, answering
+        else:
+            expectation = batch.expectation.of_lanes(np.array(lanes), len(lanes))
+            yield lanes, part_of(batch, lanes, expectation), answering
 
 
-def _some(batch: Batch, lanes: Sequence[int]) -> Batch:
-    which = np.array(lanes)
-    return replace(
-        batch,
-        ids=[batch.ids[lane] for lane in lanes],
-        inputs=tuple(array[which] for array in batch.inputs),
-        expectation=batch.expectation.of_lanes(which, len(lanes)),
-    )
+def part_of(batch: Batch, lanes: Sequence[int], expectation: Expectation) -> Batch:
+    """Return the cases in these lanes, which have this expectation."""
+    inputs = tuple(array[np.array(lanes)] for array in batch.inputs)
+    return replace(batch, ids=[batch.ids[lane] for lane in lanes], inputs=inputs, expectation=expectation)
 
 
 def exposed(spec: Spec, version: VersionSpec, every: Sequence[Bench]) -> Trial:
@@ -370,17 +368,13 @@ def tested(source: GeneratedCases, name: str, ids: Sequence[str]) -> VersionMatr
     trial = exposed(spec, version, every)
     variants = list(variants_of(version))
     fates = trial.fates()
-    tried: dict[str, tuple[int, int]] = {}
-    for fate in fates:
-        total, killed = tried.get(fate.kind, (0, 0))
-        tried[fate.kind] = total + 1, killed + (fate.status == "killed")
     levels, smoke = trial.grid.levels(), trial.smoke()
     free = {level: by for level, why in levels.items() if (by := trial.grid.free(level))}
     return VersionMatrix(
         name,
         digest,
         len(ids),
-        tried,
+        tried_by_kind(fates),
         tuple(f for f in fates if f.status != "killed" and f.kind != "trigger"),
         len(variants),
         tuple(fate for variant in variants for fate in _blamed(variant, every)),
@@ -392,6 +386,13 @@ def tested(source: GeneratedCases, name: str, ids: Sequence[str]) -> VersionMatr
         excluded={**trial.grid.excluded, **free},
         tight=tightness(bench.batch.expectation for bench in every),
     )
+
+
+def tried_by_kind(fates: Sequence[Fate]) -> dict[str, tuple[int, int]]:
+    """Return the number of mutants of each kind, and of those that are killed."""
+    tried = Counter(fate.kind for fate in fates)
+    killed = Counter(fate.kind for fate in fates if fate.status == "killed")
+    return {kind: (count, killed[kind]) for kind, count in tried.items()}
 
 
 @dataclass
@@ -526,7 +527,8 @@ class Trial:
         if kills:
             self.killed[mutant.name] = kills
             if mutant.recall is not None:  # it needs an earlier run
-                self._before[mutant.name] = self._first_of(key)
+                same = (bench for bench in self.benches if bench.batch.program.key == key)
+                self._before[mutant.name] = next(same).batch.ids[0]
 
     def _put_shared(self, mutant: Implementation) -> None:
         """Judge answers that share one buffer for all runs of a program, as the last run of their shapes left it."""
@@ -547,9 +549,6 @@ class Trial:
                 self.killed[mutant.name], self._before[mutant.name] = kills, id_
                 return
 
-    def _first_of(self, key: str) -> str:
-        return next(bench.batch.ids[0] for bench in self.benches if bench.batch.program.key == key)
-
     def fates(self) -> list[Fate]:
         """Return the fates of the mutants, without equivalent ones."""
         every = map(self._fate, self.mutants.values())
@@ -564,27 +563,22 @@ class Trial:
         for name in names:
             mutant = self.mutants[name]
             inert = bool(mutant.about) and self._best.get(f"{mutant.about}-ignored") == "same"
-            if inert or (can_be_told(mutant) and self._is_right(mutant)):
+            if inert or (can_be_told(mutant) and self._is_wrong(mutant) is False):
                 found.add(name)
         return found
 
     def drop_corners_without_data(self) -> None:
         """Drop the triggers of numbers that neither the cases nor data of every kind set off."""
-        told = {*self.grid.killed, *self.grid.admitted}
+        told = self.grid.killed.keys() | self.grid.admitted.keys()
         self.grid.wanted = [
             (trigger, effects)
             for trigger, effects in self.grid.wanted
             if trigger.group not in CORNER_GROUPS
-            or any((trigger.name, one.name) in told or self._probed(one)[1] for one in effects)
+            or any((trigger.name, one.name) in told or self._is_wrong(one) for one in effects)
         ]
 
-    def _is_right(self, mutant: Implementation) -> bool:
-        """Return whether a mutant answers correctly on data of every kind."""
-        tried, differs = self._probed(mutant)
-        return tried > 0 and not differs
-
-    def _probed(self, mutant: Implementation) -> tuple[int, bool]:
-        """Return the number of calls tried on data of every kind, and whether a mutant's answer to one is wrong."""
+    def _is_wrong(self, mutant: Implementation) -> bool | None:
+        """Return whether a mutant answers a call on data of every kind wrongly; None if there is no such call."""
         tried = 0
         for bench in self.benches:
             if bench.size[0] > _PROBED_SIZE or not is_about(mutant, bench.answering):
@@ -593,13 +587,13 @@ class Trial:
                 try:
                     answer = probe.answer(mutant)
                 except Exception:  # as above
-                    return tried + 1, True
+                    return True
                 if _lanes_that_differ(answer, probe.right).any():
-                    return tried + 1, True
+                    return True
             tried += 1
             if tried == _PROBED:
                 break
-        return tried, False
+        return False if tried else None
 
     def _fate(self, mutant: Implementation) -> Fate:
         if mutant.name in self.killed:
@@ -648,27 +642,19 @@ def _covering(wanted: Iterable[set[str]], chosen: set[str], most: int) -> set[st
     left, found = [ids for ids in wanted if not ids & chosen], set(chosen)
     while left and len(found) < most:
         counted = Counter(id_ for ids in left for id_ in ids)
-        case = min(counted.items(), key=_most_then_small)[0]
+        case = min(counted, key=lambda id_: (-counted[id_], len(id_), id_))
         found.add(case)
         left = [ids for ids in left if case not in ids]
     return found
 
 
-def _most_then_small(counted: tuple[str, int]) -> tuple[int, int, str]:
-    case, kills = counted
-    return -kills, len(case), case
-
-
-def _goes_by_steps(variant: Implementation, bench: Bench) -> bool:
-    """Return whether a variant adds up element by element, with several operations each."""
-    machine = None if variant.machine is None else variant.machine(bench.answering.invocation)
-    return machine is not None and (machine.order in ("compensated", "fused") or machine.division == "running")
-
-
 def _blamed(variant: Implementation, every: Iterable[Bench]) -> Iterator[Fate]:
+    """Yield the first case that a variant fails; one that adds up step by step runs on small cases only."""
     for bench in every:
-        if bench.size[0] > _STEPS and _goes_by_steps(variant, bench):
-            continue
+        if bench.size[0] > _STEPS and variant.machine is not None:
+            machine = variant.machine(bench.answering.invocation)
+            if machine.order in ("compensated", "fused") or machine.division == "running":
+                continue
         for kill in bench.put(variant)[1]:
             yield Fate(variant.name, variant.kind, variant.text, "blamed", kill.id, str(kill.outcome))
             return

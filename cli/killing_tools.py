@@ -6,7 +6,7 @@ formula of the version that the call was converted to.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -36,10 +36,9 @@ from ..runners.execution.converting import same_reading
 from ..runners.judging.answers import Answer, Answered, Answers, Refusal, same_array
 from ..runners.judging.judge import Verdict, judge
 from ..specs.model import VersionSpec
+from .killing import KILLS, tried_by_kind
 
-_FAILING = frozenset(
-    {Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR, Outcome.ACCEPTED_INVALID}
-)
+_FAILING = KILLS | {Outcome.ACCEPTED_INVALID}
 _TRIED = 4  # programs on which a misread call with the same shapes is tried
 
 
@@ -96,8 +95,10 @@ class _Trial:
             yield Fate(f"{kind}:{name}", "variant", self.tools[name].text, "blamed", case, str(outcome))
 
 
-def tools_tested(source: GeneratedCases, name: str, ids: Sequence[str], smoke: Sequence[str]) -> VersionMatrix:
-    """Return the matrix of tools of one operator version; conversions are tried on the cases of `smoke`."""
+def tools_tested(
+    source: GeneratedCases, name: str, ids: Sequence[str], smoke: Mapping[str, Sequence[str]]
+) -> VersionMatrix:
+    """Return the matrix of tools of one operator version; conversions are tried on its cases of `smoke`."""
     spec, key = source.library.operator_version(name)
     version = spec.version(key)
     seen = list(_seen(source, chosen_programs(version, ids)))
@@ -120,15 +121,11 @@ def tools_tested(source: GeneratedCases, name: str, ids: Sequence[str], smoke: S
     valid = [check.batch.ids[0] for _, check in seen if not check.is_invalid]
     converting = [trials["convert"], variants["convert"]]
     converted: list[Batch] = []
-    for text in (*smoke, *valid):
+    for text in (*smoke.get(name, ()), *valid):
         if any(map(trials["convert"].left, trials["convert"].tools.values())):
             converted.append(source.case(text))
             _converted(converting, source, converted[-1])
     fates = [fate for kind, trial in trials.items() for fate in trial.fates(kind)]
-    tried: dict[str, tuple[int, int]] = {}
-    for fate in fates:
-        every, killed = tried.get(fate.kind, (0, 0))
-        tried[fate.kind] = every + 1, killed + (fate.status == "killed")
     digests = [CaseDigests(i.batch.ids[0], i.batch.digests[0], i.batch.expectation_digests[0]) for i, _ in seen] + [
         CaseDigests(*row) for b in converted for row in zip(b.ids, b.digests, b.expectation_digests, strict=True)
     ]
@@ -136,7 +133,7 @@ def tools_tested(source: GeneratedCases, name: str, ids: Sequence[str], smoke: S
         name,
         lock_of("", "", digests).digest[:SHORT],
         len(digests),
-        tried,
+        tried_by_kind(fates),
         tuple(fate for fate in fates if fate.status != "killed"),
         sum(len(trial.tools) for trial in variants.values()),
         tuple(fate for kind, trial in variants.items() for fate in trial.blamed(kind)),

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import importlib.resources
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from itertools import repeat
-from multiprocessing import get_context
 from pathlib import Path
-from types import MappingProxyType
 
 from ..cases.errors import OpconformError
 from ..cases.ids import operator_version_of
@@ -19,7 +14,6 @@ from ..cases.lock import (
     CaseDigests,
     Difference,
     Lock,
-    by_operator,
     difference,
     is_at_least,
     latest_release,
@@ -35,26 +29,13 @@ from ..generators.source import GeneratedCases
 from ..reports.progress import tracked
 from ..reports.runs import read_results, read_run
 from ..reports.text import counted
-from .corpora import suite_version
 from .generated_suite import suite_digest
 from .options import usable_cores
+from .planning import made_of_each
+from .suite import suite_version
 
 CHANGES = Path("docs", "expectation-changes.md")
 Lines = tuple[list[str], int]
-
-
-@dataclass(frozen=True)
-class LockOptions:
-    """What to do with the lock; `folder` and `changes` (of expectations) default to this checkout's.
-
-    `results`: folders of runs of this suite; versions of which they have the locked digests are not made again.
-    """
-
-    check: bool = False
-    results: tuple[Path, ...] = ()
-    folder: Path | None = None
-    changes: Path | None = None
-    specs: Path | None = None
 
 
 def package_root() -> Path:
@@ -68,28 +49,33 @@ def locked_digest(name: str) -> str | None:
     return read_lock(file).digest[:SHORT] if file.exists() else None
 
 
-def lock(options: LockOptions) -> Lines:
-    """Write or check the lock; return messages and the exit code. Raises OpconformError if a file cannot be read."""
+def lock(
+    *, check: bool, results: Sequence[Path], folder: Path | None, changes: Path | None, specs: Path | None
+) -> Lines:
+    """Write or check the lock; return messages and the exit code. Raises OpconformError if a file cannot be read.
+
+    `folder` and `changes` (of expectations) default to this checkout's. `results`: folders of runs of this suite;
+    versions of which they have the locked digests are not made again.
+    """
     root = package_root()
-    if not options.check and not options.folder and not (root / CHANGES).is_file():
+    if not check and not folder and not (root / CHANGES).is_file():
         raise OpconformError(
             f"lock: {root} is an installed package, and the lock is kept in a checkout: run it there, or name a "
             "--folder and a --changes; `opconform dev lock --check` works here too"
         )
-    folder = options.folder or root / "cases" / "manifests"
+    folder = folder or root / "cases" / "manifests"
     old = read_locks(folder) if folder.is_dir() else {}
-    suite = suite_version()
-    source = GeneratedCases(options.specs)
-    if options.results and not options.check:
+    source = GeneratedCases(specs)
+    if results and not check:
         raise OpconformError("lock: --results goes with --check: what is locked is computed")
-    locked = {case.id: case for lock in old.values() for case in lock.cases}
-    new = suite_locks(source, suite, digests_of_runs(options.results, source, locked))
-    if options.check:
-        lines, code = _checked(folder, old, new)
+    new = suite_locks(source, digests_of_runs(results, source, {case.id: case for case in _every(old)}))
+    found = difference(_every(old), _every(new))
+    if check:
+        lines, code = _checked(folder, new, found)
         if code == 0 and not is_locked(source.library, folder):
             return [f"{folder / PLAN}: not of these spec files and this code; run `opconform dev lock`"], 1
         return lines, code
-    lines, code = _written(folder, options.changes or root / CHANGES, old, new)
+    lines, code = _written(folder, changes or root / CHANGES, old, new, found)
     if code == 0:
         (folder / PLAN).write_text(plan_text(source.library))
     return lines, code
@@ -118,26 +104,20 @@ def digests_of_runs(
     return digests
 
 
-def suite_locks(
-    source: GeneratedCases, suite: str, known: Mapping[str, CaseDigests] = MappingProxyType({})
-) -> dict[str, Lock]:
+def suite_locks(source: GeneratedCases, known: Mapping[str, CaseDigests]) -> dict[str, Lock]:
     """Return the locks of the default suite, sorted; a version of which all digests are known is not made."""
     with tracked(planned(source.library, Selection()), "planning") as ids:
-        versions = list(by_version(ids).values())
+        versions = by_version(ids)
     source.library.refuse_broken()
     if not versions:
         raise OpconformError("the suite has no cases")
-    unknown = [ids for ids in versions if not all(id_ in known for id_ in ids)]
-    locked = dict(by_operator(known[id_] for ids in versions if ids not in unknown for id_ in ids))
-    if unknown:
-        with ProcessPoolExecutor(min(usable_cores(), len(unknown)), get_context("forkserver")) as pool:
-            made = pool.map(_digests, repeat(source.unread), sorted(unknown, key=len, reverse=True))
-            with tracked(made, "operator versions", len(unknown)) as shown:
-                locked |= by_operator(one for those in shown for one in those)
-    return {operator: lock_of(operator, suite, cases) for operator, cases in sorted(locked.items())}
+    unknown = {name: ids for name, ids in versions.items() if not all(id_ in known for id_ in ids)}
+    made = made_of_each(source, unknown, usable_cores(), _digests)
+    locked = {name: made.get(name) or [known[id_] for id_ in ids] for name, ids in sorted(versions.items())}
+    return {name: lock_of(name, suite_version(), digests) for name, digests in locked.items()}
 
 
-def _digests(source: GeneratedCases, ids: Sequence[str]) -> list[CaseDigests]:
+def _digests(source: GeneratedCases, _name: str, ids: Sequence[str]) -> list[CaseDigests]:
     digests = ((batch.ids, batch.digests, batch.expectation_digests) for batch in source.batches(ids))
     return [CaseDigests(*one) for those in digests for one in zip(*those, strict=True)]
 
@@ -162,8 +142,7 @@ def difference_lines(found: Difference) -> Iterator[str]:
             yield f"{operator}: {counted(len(those), one, many)}, the first: {those[0]}"
 
 
-def _checked(folder: Path, old: Mapping[str, Lock], new: Mapping[str, Lock]) -> Lines:
-    found = difference(_every(old), _every(new))
+def _checked(folder: Path, new: Mapping[str, Lock], found: Difference) -> Lines:
     lines = list(difference_lines(found))
     if not lines:
         return [f"the lock matches the suite: {counted(len(_every(new)), 'case')}"], 0
@@ -171,10 +150,8 @@ def _checked(folder: Path, old: Mapping[str, Lock], new: Mapping[str, Lock]) -> 
     return [*lines, told], 1
 
 
-def _written(folder: Path, changes: Path, old: Mapping[str, Lock], new: Mapping[str, Lock]) -> Lines:
-    found = difference(_every(old), _every(new))
-    suite = next(iter(new.values())).suite
-    if old and (missing := _missing(changes, suite, found)):
+def _written(folder: Path, changes: Path, old: Mapping[str, Lock], new: Mapping[str, Lock], found: Difference) -> Lines:
+    if old and (missing := _missing(changes, suite_version(), found)):
         return [*difference_lines(found), *missing, "nothing was written"], 1
     folder.mkdir(parents=True, exist_ok=True)
     for stale in old.keys() - new.keys():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import MappingProxyType
@@ -26,6 +26,7 @@ from ..reports.reasons import read_reasons
 from ..reports.text import check_parents, markdown_table, write_pages
 from ..runners.judging.answers import RANDOM, Answers, Stack
 from ..runners.judging.judge import judge
+from .killing import part_of
 from .locking import locked_digest, package_root
 from .options import usable_cores
 from .planning import made_of_each, planned_ids
@@ -63,12 +64,9 @@ def _half_more(right: Array) -> Array:
     if right.dtype in (object, bool):
         return right
     with np.errstate(all="ignore"):
-        more = right + right // 2 if right.dtype.kind in "iu" else right.astype(_wide(right)) * 1.5
+        wide = np.complex128 if right.dtype.kind == "c" else np.float64
+        more = right + right // 2 if right.dtype.kind in "iu" else right.astype(wide) * 1.5
         return np.asarray(more).astype(right.dtype)
-
-
-def _wide(array: Array) -> type:
-    return np.complex128 if array.dtype.kind == "c" else np.float64
 
 
 BACKENDS: Mapping[str, Callable[[Array], Array]] = MappingProxyType(
@@ -94,48 +92,34 @@ class Admitted:
     cases: int
     found: Mapping[str, Sequence[str]]
 
-    def to_line(self) -> str:
-        """Return the record's line."""
-        told = {"version": self.version, "digest": self.digest, "cases": self.cases, "admitted": self.found}
-        return json.dumps(told, allow_nan=False)
 
-
-@dataclass(frozen=True)
-class MeaninglessOptions:
-    """The options of `opconform dev meaningless`; see its help."""
-
-    selection: Selection = field(default_factory=Selection)
-    specs: Path | None = None
-    jobs: int | None = None
-    record: Path | None = None
-    markdown: Path | None = None
-
-
-def run_meaningless(options: MeaninglessOptions) -> int:
+def run_meaningless(
+    asked: Selection, *, specs: Path | None, jobs: int | None, record: Path | None, markdown: Path | None
+) -> int:
     """Run the backends, show and write what cases admit.
 
     Returns 1 if a case has no reason, a reason has no case, or the share is too large. Raises OpconformError for a
     wrong option or file.
     """
-    check_parents(options.record, options.markdown)
-    source, whole = GeneratedCases(options.specs), options.selection == Selection()
-    known = read_admitted(options.record) if options.record is not None and options.record.exists() else {}
+    check_parents(record, markdown)
+    source, whole = GeneratedCases(specs), asked == Selection()
+    known = read_admitted(record) if record is not None and record.exists() else {}
     names = sorted(str(version.operator) for spec in source.library.specs() for version in spec.versions.values())
     unchanged = {name for name in names if name in known and known[name].digest == locked_digest(name)}
-    selection = options.selection
+    selection = asked
     if whole and unchanged:
-        selection = replace(selection, globs=tuple(name for name in names if name not in unchanged) or ("nothing",))
+        selection = replace(asked, globs=tuple(name for name in names if name not in unchanged) or ("nothing",))
     ids = by_version(planned_ids(source, selection))
     if not ids and not unchanged:
-        raise selects_nothing(source.library, options.selection)
-    made = made_of_each(source, ids, options.jobs or usable_cores(), admitted_by)
+        raise selects_nothing(source.library, asked)
+    made = made_of_each(source, ids, jobs or usable_cores(), admitted_by)
     every = {name: one for name in names if (one := made.get(name) or known.get(name))}
-    shown = every if options.record is not None else made
+    shown = every if record is not None else made
     reasons = read_reasons(REASONS)
     told = explained(shown.values(), reasons.written)
     write_pages(
-        (options.record, lambda: record_text(every.values())),
-        (options.markdown, lambda: page_text(told, every.values())),
+        (record, lambda: record_text(every.values())),
+        (markdown, lambda: page_text(told, every.values())),
     )
     return _print(Console(soft_wrap=True), told, shown.values(), whole=whole)
 
@@ -168,7 +152,7 @@ def admitted_by(source: GeneratedCases, name: str, ids: Sequence[str]) -> Admitt
         if batch.expectation.invalid:
             continue
         for lanes, expectation in batch.expectation.by_pattern():
-            part = _part(batch, lanes, expectation)
+            part = part_of(batch, lanes.tolist(), expectation)
             right = _right(expectation)
             if right is None:  # refusals, or also any answer whatever
                 open_ = any(option.kind == "anything" for option in expectation.options)
@@ -184,11 +168,6 @@ def admitted_by(source: GeneratedCases, name: str, ids: Sequence[str]) -> Admitt
                         found[id_].append(backend)
     digest = lock_of("", "", digests).digest[:SHORT]
     return Admitted(name, digest, cases, {id_: found[id_] for id_ in sorted(found) if found[id_]})
-
-
-def _part(batch: Batch, lanes: Array, expectation: Expectation) -> Batch:
-    ids, inputs = [batch.ids[lane] for lane in lanes], tuple(array[lanes] for array in batch.inputs)
-    return Batch(ids, batch.program, inputs, expectation, batch.clauses, batch.valid_variant)
 
 
 def _right(expectation: Expectation) -> Answer | None:
@@ -272,7 +251,9 @@ def read_admitted(file: Path) -> dict[str, Admitted]:
 
 def record_text(every: Iterable[Admitted]) -> str:
     """Return the record: a line for each operator version."""
-    return "".join(f"{line}\n" for line in (json.dumps({"format": _FORMAT}), *(one.to_line() for one in every)))
+    head = {"format": _FORMAT}
+    rest = ({"version": one.version, "digest": one.digest, "cases": one.cases, "admitted": one.found} for one in every)
+    return "".join(f"{json.dumps(line, allow_nan=False)}\n" for line in (head, *rest))
 
 
 @dataclass(frozen=True)

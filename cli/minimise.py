@@ -30,44 +30,23 @@ from ..runners.execution.execute import Assignment
 from ..runners.execution.host import About
 from ..runners.execution.running import Judged, run_cases
 from ..runners.judging.terms import requirements
+from ..runners.pool import Limits
 from ..runners.registry import backend_spec
 from .generated_suite import case_of
-from .options import RunOptions, usable_cores
+from .options import limits_of, usable_cores
 
 _FIRST, _MOST = 2, 64
 """The number of candidates that are judged at once: few at first, because the next may well fail; more if all pass."""
 
 
-@dataclass(frozen=True)
-class MinimiseOptions:
-    """The user's options: the case, the backend, how a case runs, and the limits of the search."""
-
-    case_id: str
-    backend: str
-    specs: Path | None = None
-    jobs: int | None = None
-    timeout: float = 10.0
-    memory: int | None = None
-    python: Path | None = None
-    requires: Sequence[str] = ()
-    limit: int = 5_000
-    seconds: float = 120.0
-    quiet: bool = False
-
-    @property
-    def of_run(self) -> RunOptions:
-        """Return the same options for a run."""
-        return RunOptions(specs=self.specs, timeout=self.timeout, memory=self.memory, requires=self.requires)
-
-
 class _Judge:
     """A backend in its own processes that judges cases as they come."""
 
-    def __init__(self, assignment: Assignment, options: MinimiseOptions) -> None:
+    def __init__(self, assignment: Assignment, jobs: int, limits: Limits) -> None:
         self._waiting: deque[list[str]] = deque()
         self._closed = False
-        self.jobs = options.jobs or usable_cores()
-        self._found = run_cases(assignment, self._batches(), jobs=self.jobs, limits=options.of_run.limits)
+        self.jobs = jobs
+        self._found = run_cases(assignment, self._batches(), jobs=jobs, limits=limits)
         self.about = About("unknown", ())
 
     def __enter__(self) -> _Judge:
@@ -155,18 +134,32 @@ class _Search:
         self.status.update(f"{told}: {printable(self.result.case)[:160]}")
 
 
-def run_minimise(options: MinimiseOptions) -> int:
+def run_minimise(
+    case_id: str,
+    backend: str,
+    *,
+    specs: Path | None,
+    jobs: int | None,
+    timeout: float,
+    memory: int | None,
+    python: Path | None,
+    requires: Sequence[str],
+    limit: int,
+    seconds: float,
+    quiet: bool,
+) -> int:
     """Minimise, print the smallest case and its script, and return the exit code. Raises OpconformError."""
-    progress = Console(stderr=True, quiet=options.quiet)
-    source, case = case_of(options.case_id, options.specs)
-    backend = backend_spec(options.backend, options.python)
-    assignment = Assignment(backend, source, requirements(options.requires, source.library))
+    progress = Console(stderr=True, quiet=quiet)
+    source, case = case_of(case_id, specs)
+    spec = backend_spec(backend, python)
+    assignment = Assignment(spec, source, requirements(requires, source.library))
     began = time.monotonic()
-    with _Judge(assignment, options) as judge, progress.status("judging the case") as status:
+    opened = _Judge(assignment, jobs or usable_cores(), limits_of(timeout, memory))
+    with opened as judge, progress.status("judging the case") as status:
         first = judge([case.id])[case.id]
-        standards, name = judge.about.standards, f"{backend.name} {judge.about.version}"
+        standards, name = judge.about.standards, f"{spec.name} {judge.about.version}"
         if standards and case.program.operator.standard not in standards:
-            raise OpconformError(f"{case.id}: {backend.name} only runs cases of {', '.join(standards)}")
+            raise OpconformError(f"{case.id}: {spec.name} only runs cases of {', '.join(standards)}")
         if first.outcome in (Outcome.PASS, Outcome.RUNNER_ERROR):
             passes = first.outcome is Outcome.PASS
             told = "it passes, so there is nothing to minimise" if passes else f"our side failed\n{first.detail}"
@@ -174,7 +167,7 @@ def run_minimise(options: MinimiseOptions) -> int:
             return NOTHING_JUDGED if passes else OUR_SIDE_FAILED
         shrinker = Shrinker(source, operator_version_of(case.id))
         open_ = case.expectation.silences.keys()
-        search = _Search(judge, source, shrinker, open_, first, options.limit, began + options.seconds, status)
+        search = _Search(judge, source, shrinker, open_, first, limit, began + seconds, status)
         try:
             if not case.expectation.invalid:
                 search.run()

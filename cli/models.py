@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -17,7 +16,7 @@ from ..cases.lock import read_locks
 from ..cases.results import Result
 from ..models.audit import AuditOptions, JudgedNode, audited, digest_of
 from ..models.known import backend_of, known_results, known_text, shipped
-from ..models.output import INDEX, AuditFolder, as_json, summary
+from ..models.output import INDEX, AuditFolder, audit_json, summary
 from ..models.page import page
 from ..models.reading import ReadModel, read_inputs, read_model
 from ..models.support import cases_for, support_lines, supported
@@ -29,30 +28,7 @@ from ..runners.execution.execute import Assignment
 from ..runners.execution.running import Judged, batched, run_cases
 from ..runners.registry import backend_spec
 from .locking import package_root
-from .options import RunOptions, usable_cores
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """The options of `opconform audit-model`; see its help."""
-
-    model: Path
-    backend: str
-    inputs: Path | None = None
-    out: Path | None = None
-    resume: bool = False
-    seed: int = 0
-    dims: Sequence[str] = ()
-    work: int = 1 << 20
-    values: int = 96
-    seconds: float | None = None
-    timeout: float = 600.0
-    memory: int | None = None
-    python: Path | None = None
-    requires: Sequence[str] = ()
-    arithmetic: str | None = None
-    quiet: bool = False
-    as_json: bool = False
+from .options import limits_of, usable_cores
 
 
 def extents(texts: Sequence[str]) -> dict[str, int]:
@@ -66,115 +42,124 @@ def extents(texts: Sequence[str]) -> dict[str, int]:
     return made
 
 
-def audit_model(options: ModelOptions) -> int:
+def audit_model(
+    model: Path,
+    backend: str,
+    *,
+    inputs: Path | None,
+    dims: Sequence[str],
+    seed: int,
+    out: Path | None,
+    resume: bool,
+    work: int,
+    values: int,
+    seconds: float | None,
+    timeout: float,
+    memory: int | None,
+    python: Path | None,
+    requires: Sequence[str],
+    arithmetic: str | None,
+    quiet: bool,
+    as_json: bool,
+) -> int:
     """Audit a model, print the summary, and return the exit code: 1 if a node is wrong."""
-    model = read_model(options.model)
-    arrays = (
-        model.made_up(options.seed, extents(options.dims)) if options.inputs is None else read_inputs(options.inputs)
-    )
-    model.check(arrays)
-    backend = backend_spec(options.backend, options.python)
+    read = read_model(model)
+    arrays = read.made_up(seed, extents(dims)) if inputs is None else read_inputs(inputs)
+    read.check(arrays)
+    spec = backend_spec(backend, python)
     terms = AuditOptions(
-        most_work=options.work,
-        most_bytes=options.values << 20,
-        seconds=options.seconds,
-        run_seconds=options.timeout,
-        memory_bytes=None if options.memory is None else options.memory << 20,
-        require=tuple(options.requires),
-        declared=options.arithmetic,
-        seed=options.seed,
+        most_work=work,
+        most_bytes=values << 20,
+        seconds=seconds,
+        run_seconds=timeout,
+        memory_bytes=None if memory is None else memory << 20,
+        require=tuple(requires),
+        declared=arithmetic,
+        seed=seed,
     )
-    about = repr((options.backend, options.work, terms.require, terms.declared, terms.seed))
-    folder = None
-    if options.out is not None:
-        folder = AuditFolder.open(options.out, digest_of(model, arrays, about), resume=options.resume)
+    about = repr((backend, work, terms.require, terms.declared, terms.seed))
+    folder = None if out is None else AuditFolder.open(out, digest_of(read, arrays, about), resume=resume)
     known = {} if folder is None else folder.known
-    console = Console(stderr=True, quiet=options.quiet)
-    with console.status("running the model") as status:
+    with Console(stderr=True, quiet=quiet).status("running the model") as status:
 
         def found(judged: JudgedNode) -> None:
             status.update(f"judging: {printable(judged.node.path)[:120]}")
             if folder is not None:
                 folder.add(judged)
 
-        audit = audited(model, arrays, backend, terms, known=known, found=found)
+        audit = audited(read, arrays, spec, terms, known=known, found=found)
     lines = list(summary(audit))
     if folder is not None:
-        folder.finish(page(audit, options.model.name, lines))
+        folder.finish(page(audit, model.name, lines))
         lines += [f"script: {folder.path / name}" for name in folder.scripts]
         lines.append(f"page: {folder.path / INDEX}")
-    click.echo(as_json(audit) if options.as_json else "\n".join(map(printable, lines)))
+    click.echo(audit_json(audit) if as_json else "\n".join(map(printable, lines)))
     if audit.of("wrong"):
         return 1
     return 0 if audit.of("right") else NOTHING_JUDGED
 
 
-@dataclass(frozen=True)
-class CanOptions:
-    """The options of `opconform can`; see its help."""
-
-    model: Path
-    backend: str
-    results: Sequence[Path] = ()
-    tries: bool = False
-    strict: bool = False
-    seed: int = 0
-    jobs: int | None = None
-    timeout: float = 10.0
-    memory: int | None = None
-    python: Path | None = None
-    quiet: bool = False
-    as_json: bool = False
-
-
-def can(options: CanOptions) -> int:
+def can(
+    model: Path,
+    backend: str,
+    *,
+    results: Sequence[Path],
+    tries: bool,
+    strict: bool,
+    seed: int,
+    jobs: int | None,
+    timeout: float,
+    memory: int | None,
+    python: Path | None,
+    quiet: bool,
+    as_json: bool,
+) -> int:
     """Say what a backend can do with a model, and return the exit code: 1 if a node fails or is unsupported."""
-    model = read_model(options.model)
-    if options.results and options.tries:
+    read = read_model(model)
+    if results and tries:
         raise OpconformError("expected one of --results DIR, with results of the backend, and --try, which runs it now")
-    if options.tries:
-        source_of_results, results = options.backend, _tried(model, options)
-    elif options.results:
-        source_of_results, results = options.backend, _results_of_folders(options)
+    source_of_results = backend
+    if tries:
+        assignment = Assignment(backend_spec(backend, python), source())
+        ids = list(cases_for(read, seed))
+        ran = run_cases(assignment, batched(ids), jobs=jobs or usable_cores(), limits=limits_of(timeout, memory))
+        known = _results_of_run(ran, len(ids), Console(stderr=True, quiet=quiet))
+    elif results:
+        known = _results_of_folders(backend, results)
     else:
-        source_of_results, results = _shipped_results(model, options.backend)
-    found = supported(model, results)
-    if options.as_json:
+        source_of_results, known = _shipped_results(read, backend)
+    found = supported(read, known)
+    if as_json:
         click.echo(json.dumps([msgspec.to_builtins(one) for one in found]))
     else:
         click.echo("\n".join(map(printable, support_lines(found, source_of_results))))
     answers = {one.answer for one in found}
-    if answers & {"fails", "unsupported"} or (options.strict and "unknown" in answers):
+    if answers & {"fails", "unsupported"} or (strict and "unknown" in answers):
         return 1
     return 0 if "passes" in answers else NOTHING_JUDGED
 
 
-def _tried(model: ReadModel, options: CanOptions) -> Iterator[Result]:
-    assignment = Assignment(backend_spec(options.backend, options.python), source())
-    limits = RunOptions(timeout=options.timeout, memory=options.memory).limits
-    ids = list(cases_for(model, options.seed))
-    jobs = options.jobs or usable_cores()
-    found = run_cases(assignment, batched(ids), jobs=jobs, limits=limits)
-    judged = (one.result for one in found if isinstance(one, Judged))
-    with tracked(judged, "running the operators' cases", len(ids), Console(stderr=True, quiet=options.quiet)) as shown:
+def _results_of_run(ran: Iterable[object], count: int, console: Console) -> Iterator[Result]:
+    judged = (one.result for one in ran if isinstance(one, Judged))
+    with tracked(judged, "running the operators' cases", count, console) as shown:
         yield from shown
 
 
-def _results_of_folders(options: CanOptions) -> Iterator[Result]:
+def _results_of_folders(name: str, folders: Sequence[Path]) -> Iterator[Result]:
     """Yield the results of the backend, in its release if its name has one. Raises OpconformError if there is none."""
-    wanted, _, release = options.backend.partition("==")
+    wanted, _, release = name.partition("==")
     seen: list[str] = []
-    for folder in options.results:
+    for folder in folders:
         names = set()
-        for name, backend in read_run(folder).get("backends", {}).items():
-            version = str(backend.get("version", ""))
-            seen.append(f"{name} {version}")
-            if name.partition("==")[0] == wanted and _is_release(version, release):
-                names.add(name)
+        for backend, about in read_run(folder).get("backends", {}).items():
+            version = str(about.get("version", ""))
+            seen.append(f"{backend} {version}")
+            if backend.partition("==")[0] == wanted and _is_release(version, release):
+                names.add(backend)
         if names:
             yield from (result for result in read_results(folder) if result.backend in names)
             return
-    raise OpconformError(f"no result of {options.backend}; the folders have {', '.join(seen) or 'none'}")
+    raise OpconformError(f"no result of {name}; the folders have {', '.join(seen) or 'none'}")
 
 
 def _is_release(version: str, wanted: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import io
 import json
@@ -23,7 +24,7 @@ from ..generators.plan import Selection, by_version
 from ..generators.selection import selected, suite_cases, suite_file, suite_text
 from ..generators.source import GeneratedCases
 from ..generators.suggestions import selects_nothing
-from ..reports.matrix import Matrix, VersionMatrix, matrix_html, matrix_markdown, print_matrix, read_record
+from ..reports.matrix import Matrix, matrix_html, matrix_markdown, print_matrix, read_record
 from ..reports.reasons import TOOL_REASONS, read_reasons
 from ..reports.text import check_parents, write_pages
 from ..reports.tool_matrix import tools_markdown
@@ -110,7 +111,8 @@ def run_tools(options: MutationOptions) -> int:
     }
     if not ids:
         raise selects_nothing(source.library, options.selection)
-    matrix = Matrix(made_of_each(source, ids, options.jobs or usable_cores(), _ToolsTested(_smoke(None))))
+    test = functools.partial(tools_tested, smoke=_smoke(None))
+    matrix = Matrix(made_of_each(source, ids, options.jobs or usable_cores(), test))
     reasons = read_reasons(TOOL_REASONS)
     told = reasons.explained(matrix)
     write_pages(
@@ -207,13 +209,3 @@ def _code(file: Path) -> str:
         if isinstance(node, ast.stmt) and (is_text or isinstance(node, ast.Import | ast.ImportFrom)):
             lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or node.lineno) - node.lineno + 1)
     return "".join(f"{line.rstrip()}\n" for line in lines if line.strip())
-
-
-@dataclass(frozen=True)
-class _ToolsTested:
-    """Tests tools on an operator version; picklable."""
-
-    smoke: Mapping[str, Sequence[str]]
-
-    def __call__(self, source: GeneratedCases, name: str, ids: Sequence[str]) -> VersionMatrix:
-        return tools_tested(source, name, ids, self.smoke.get(name, ()))

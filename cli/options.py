@@ -64,7 +64,12 @@ class RunOptions:
     @property
     def limits(self) -> Limits:
         """Return the limits of a case."""
-        return Limits.of_runs(self.timeout, None if self.memory is None else self.memory << 20)
+        return limits_of(self.timeout, self.memory)
+
+    @property
+    def workers(self) -> int:
+        """Return the number of worker processes."""
+        return self.jobs or usable_cores()
 
     @property
     def partial(self) -> bool:
@@ -80,29 +85,31 @@ class RunOptions:
         return told
 
 
-def continued(options: RunOptions, told: Mapping[str, Any], place: object) -> RunOptions:
+def options_of(begun: RunRecord, options: RunOptions) -> RunOptions:
     """Return the options of a resumed run: those that it began with, and the others that the user gave now.
 
-    `told` is what `to_dict` returned, from the `run.json` at `place`. No file is taken from there: see
-    `refuse_unnamed`. Raises OpconformError if the two disagree.
+    No file is taken from the folder: see `refuse_unnamed`. Raises OpconformError if the two disagree.
     """
+    told = begun.run_json.get("options")
+    if not isinstance(told, dict):
+        raise OpconformError(f"{begun.folder / RUN}: names no options: it was written by an older version")
     try:
-        begun = _read(told)
+        old_options = _read(told)
     except (KeyError, TypeError, ValueError, OpconformError) as error:
-        raise OpconformError(f"{place}: options: not in the form that a run writes: {error!r}") from None
+        raise OpconformError(f"{begun.folder}: options: not in the form that a run writes: {error!r}") from None
     if "out" in options.given:
         raise OpconformError("--out: leave it out with --resume; the run keeps its folder")
     selecting = {f.name for f in fields(Selection)}
-    given = sorted(options.given - _FREE - _FILES - {"resume"})
     differences = []
-    for name in given:
-        old, new = (getattr(o.selection if name in selecting else o, name) for o in (begun, options))
-        if _plain(old, name) != _plain(new, name):
-            differences.append(difference(_NAMES.get(name, name), _plain(old, name), _plain(new, name)))
-    refuse(place, differences)
+    for name in sorted(options.given - _FREE - _FILES - {"resume"}):
+        owners = (o.selection if name in selecting else o for o in (old_options, options))
+        old, new = (_plain(getattr(owner, name), name) for owner in owners)
+        if old != new:
+            differences.append(difference(_NAMES.get(name, name), old, new))
+    refuse(begun.folder, differences)
     taken = {name: getattr(options, name) for name in options.given & (_FREE | _FILES)}
     own = {name: getattr(options, name) for name in ("resume", "quiet", "sections", "given")}
-    return replace(begun, **{"junit": None, **taken, **own})
+    return replace(old_options, **{"junit": None, **taken, **own})
 
 
 def refuse_unnamed(options: RunOptions, place: object) -> None:
@@ -152,13 +159,6 @@ def _read(told: Mapping[str, Any]) -> RunOptions:
     return RunOptions(**values)
 
 
-def options_of(begun: RunRecord, given: RunOptions) -> RunOptions:
-    """Return the options of a run that has begun, with the ones given now. Raises OpconformError if they disagree."""
-    if not isinstance(begun.run_json.get("options"), dict):
-        raise OpconformError(f"{begun.folder / RUN}: names no options: it was written by an older version")
-    return continued(given, begun.run_json["options"], begun.folder)
-
-
 def check_same(begun: RunRecord, now: Mapping[str, Any]) -> None:
     """Raise OpconformError, which lists the differences from `now`, the description of the resumed run."""
     backends = {name: told["version"] for name, told in now["backends"].items()}
@@ -174,6 +174,11 @@ def check_same(begun: RunRecord, now: Mapping[str, Any]) -> None:
             ),
         ],
     )
+
+
+def limits_of(timeout: float, memory: int | None) -> Limits:
+    """Return the limits of a case; `memory` is in MiB."""
+    return Limits.of_runs(timeout, None if memory is None else memory << 20)
 
 
 def usable_cores() -> int:

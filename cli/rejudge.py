@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import importlib.metadata
 import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -60,6 +59,7 @@ from ..runners.judging.terms import (
 )
 from ..specs.loader import UnknownOperator
 from .generated_suite import suite_digest
+from .suite import suite_version
 
 _SHOWN = 20
 _LONGEST = 2000
@@ -76,10 +76,6 @@ class OutcomeChange:
     new: str
     reason: str
 
-    def to_dict(self) -> dict[str, str]:
-        """Return it for JSON."""
-        return {"case": self.case, "backend": self.backend, "old": self.old, "new": self.new, "reason": self.reason}
-
 
 @dataclass
 class OutcomeChanges:
@@ -94,25 +90,12 @@ class OutcomeChanges:
     unchanged: int = 0
     from_answers: int = 0
 
-    def add(self, old: Result, new: Result, suspended: tuple[str | None, str | None]) -> None:
-        """Compare a result with the one reported in its place; `suspended`: why its case did not and does not count."""
-        before, now = suspended
-        told = _outcome(old, before), _outcome(new, now)
-        if told[0] == told[1]:
-            self.unchanged += 1
-        else:
-            self.changed.append(OutcomeChange(old.case, old.backend, *told, _reason(old, new, before, now)))
-
-    def cannot(self, result: Result, why: str) -> None:
-        """Add a result that keeps its outcome because it cannot be judged again."""
-        self.run_again.append((result.case, result.backend, why))
-
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for JSON."""
         return {
             "unchanged": self.unchanged,
             "from_answers": self.from_answers,
-            "changed": [change.to_dict() for change in self.changed],
+            "changed": [asdict(change) for change in self.changed],
             "run_again": [{"case": c, "backend": b, "reason": why} for c, b, why in self.run_again],
         }
 
@@ -264,11 +247,17 @@ class Rejudged:
 
     def compare(self, one: Rejudgement, reported: Result, changes: OutcomeChanges) -> None:
         """Add to `changes` a result that is now `reported` in this form."""
+        kept = one.kept.result
         if one.why is not None:
-            changes.cannot(one.kept.result, one.why)
+            changes.run_again.append((kept.case, kept.backend, one.why))
             return
         before, now = (t.suspensions.reason(reported.case, reported.clauses) for t in (self.old, self.new))
-        changes.add(one.kept.result, reported, (before, now))
+        old, new = _outcome(kept, before), _outcome(reported, now)
+        if old == new:
+            changes.unchanged += 1
+        else:
+            reason = _reason(kept, reported, before, now)
+            changes.changed.append(OutcomeChange(kept.case, kept.backend, old, new, reason))
         changes.from_answers += one.answer is not None
 
     def _answer(self, kept: StoredResult, case: Batch | None) -> Answer | None:
@@ -288,12 +277,10 @@ def answer_of(kept: StoredResult, case: Batch | None) -> Answer | None:
     if told is None or "outputs" not in told or told["case_digest"] != kept.result.case_digest:
         return None
     found = answer_from_json(told)
-    structured = case is not None and not all(is_tensor(one.type) for one in case.program.answers)
-    if case is not None and any(
-        check.name == "infers" for option in case.expectation.options for check in option.checks
-    ):
-        structured = False
-    return None if structured and found is not None and not found.structure else found
+    if case is None or found is None or found.structure:
+        return found
+    infers = any(check.name == "infers" for option in case.expectation.options for check in option.checks)
+    return found if infers or all(is_tensor(one.type) for one in case.program.answers) else None
 
 
 def run_rejudge(options: RejudgeOptions, command: Sequence[str]) -> int:
@@ -307,7 +294,7 @@ def run_rejudge(options: RejudgeOptions, command: Sequence[str]) -> int:
     now = dt.datetime.now(tz=dt.UTC)
     out = options.out or Path("opconform-results") / now.strftime("%Y-%m-%dT%H-%M-%S")
     with ResultsFolder.create(out) as folder:
-        return _run(rejudged, options, command, folder, Console())
+        return _run(rejudged, options, command, folder)
 
 
 def opened(options: RejudgeOptions) -> Rejudged:
@@ -330,14 +317,18 @@ def opened(options: RejudgeOptions) -> Rejudged:
     return Rejudged(begun, source, old, Terms(demands, suspensions, waivers, old.declaration), day)
 
 
-def _run(
-    rejudged: Rejudged, options: RejudgeOptions, command: Sequence[str], folder: ResultsFolder, console: Console
-) -> int:
-    begun, terms = rejudged.begun, rejudged.new
+def _run(rejudged: Rejudged, options: RejudgeOptions, command: Sequence[str], folder: ResultsFolder) -> int:
+    console, begun, terms = Console(), rejudged.begun, rejudged.new
     backends = [str(name) for name in begun.run_json.get("backends", {})]
     tables, changes = Tables.of(terms, backends, rejudged.day), OutcomeChanges()
     folder.start(_description(rejudged, options, command))
-    _take_all(rejudged, tables, changes, folder)
+    certified: set[str] = set()
+    with tracked(rejudged.judged(), "judging", begun.planned) as found:
+        for one in found:
+            reported = tables.take(one.judged.result, one.judged.attachments)
+            rejudged.compare(one, reported, changes)
+            line = reported.to_json()
+            folder.add(line, companions(Judged(reported, one.judged.attachments), line, certified))
     partial = bool(begun.run_json.get("selection") or begun.run_json.get("shard") or not begun.finished)
     problems = tables.waivers.problems(partial=partial)
     code = max(tables.tally.exit_code(len(problems)), 0 if begun.finished else INTERRUPTED)
@@ -346,17 +337,16 @@ def _run(
     versions = {name: begun.about(name).version for name in backends}
     words = clause_text_of(rejudged.source.library)
     names = distinct({name: begun.about(name).name or name for name in versions})
-    for target in (folder.path / "junit.xml", options.junit):
-        if target is not None:
-            write_junit(
-                folder.path,
-                target,
-                demands=terms.demands,
-                suspensions=terms.suspensions,
-                versions=versions,
-                clause_text=words,
-                names=names,
-            )
+    targets = [folder.path / "junit.xml", *([options.junit] if options.junit else [])]
+    write_junit(
+        folder.path,
+        *targets,
+        demands=terms.demands,
+        suspensions=terms.suspensions,
+        versions=versions,
+        clause_text=words,
+        names=names,
+    )
     print_changes(console, changes)
     summary = tables.summary(
         code,
@@ -372,22 +362,11 @@ def _run(
     return code
 
 
-def _take_all(rejudged: Rejudged, tables: Tables, changes: OutcomeChanges, folder: ResultsFolder) -> None:
-    certified: set[str] = set()
-    with tracked(rejudged.judged(), "judging", rejudged.begun.planned) as found:
-        for one in found:
-            judged = one.judged
-            reported = tables.take(judged.result, judged.attachments)
-            rejudged.compare(one, reported, changes)
-            line = reported.to_json()
-            folder.add(line, companions(Judged(reported, judged.attachments), line, certified))
-
-
 def _description(rejudged: Rejudged, options: RejudgeOptions, command: Sequence[str]) -> dict[str, Any]:
     """Return `run.json`: what the backends did is unchanged, what judges it is today's."""
     told, terms = rejudged.begun.run_json, rejudged.new
     profile, errata = terms.demands.profile, terms.suspensions.errata
-    suite = {"version": importlib.metadata.version("opconform"), "digest": suite_digest(rejudged.source.library)}
+    suite = {"version": suite_version(), "digest": suite_digest(rejudged.source.library)}
     return {
         **told,
         "command": list(command),
@@ -437,15 +416,9 @@ def _of_today(source: CaseSource, texts: Sequence[str]) -> Iterator[Batch | None
 def _as_kept(kept: StoredResult) -> dict[str, Any]:
     """Return the lines that accompany a result, as attachments."""
     found: dict[str, Any] = {}
-    if kept.outputs is not None:
-        told = json.loads(kept.outputs)
-        found["outputs"] = _without_head(told)
-    if kept.accuracy is not None:
-        found[ATTACHMENT] = _without_head(json.loads(kept.accuracy))
+    for name, line in (("outputs", kept.outputs), (ATTACHMENT, kept.accuracy)):
+        if line is not None:
+            found[name] = {key: value for key, value in json.loads(line).items() if key not in _HEAD}
     if kept.certificate is not None:
         found["certificate"] = json.loads(kept.certificate)
     return found
-
-
-def _without_head(told: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in told.items() if name not in _HEAD}

@@ -12,13 +12,14 @@ import click
 from .common import (
     CASE_ID,
     JOBS,
+    JSON,
     MEMORY,
     PYTHON,
+    QUIET,
     REQUIRE,
     RESULTS,
     SPECS,
-    Examples,
-    clear_errors,
+    command,
     number_option,
     path_option,
     planned,
@@ -26,6 +27,9 @@ from .common import (
     seconds_option,
     sections,
     selection_of,
+    timeout_of,
+    told,
+    told_each,
 )
 
 if TYPE_CHECKING:
@@ -39,9 +43,8 @@ def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -
     return [one.name for one in known_backends() if one.name.startswith(begun)]
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform run onnxruntime\n"
+@command(
+    "opconform run onnxruntime\n"
     "opconform run onnxruntime onnx-reference --select 'onnx/ReduceMean-*' --out results\n"
     "opconform run python:my_backend:Backend --require accumulator=wide\n"
     "opconform run 'cmd:./program args'\n"
@@ -49,15 +52,13 @@ def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -
     "opconform run onnxruntime --python old/bin/python\n"
     "opconform run onnxruntime --shard 2/8 --out shard-2\n"
     "opconform run onnxruntime --corpus corpus.zip\n"
-    "opconform run --resume shard-2",
+    "opconform run --resume shard-2"
 )
 @click.argument("backends", metavar="BACKEND...", nargs=-1, shell_complete=_backends)
 @planned
 @SPECS
 @JOBS
-@seconds_option(
-    "--timeout", 10.0, "Time limit of a case in seconds; preparing its program may take three times as long."
-)
+@timeout_of("a case")
 @MEMORY
 @PYTHON
 @click.option(
@@ -109,12 +110,11 @@ def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -
     multiple=True,
     help="A resource that a cluster worker needs for a task, such as npu=1. Repeatable.",
 )
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
+@QUIET
 @click.option(
     "--dry-run", is_flag=True, help="Show the number of cases and programs and an estimate of the time; run nothing."
 )
 @sections
-@clear_errors
 def run(**options: Any) -> int:
     """Run the suite against backends, show what fails, and write a results folder.
 
@@ -184,25 +184,21 @@ def given_options() -> frozenset[str]:
     return frozenset(name for name in context.params if context.get_parameter_source(name) is told)
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform claims opconform-results/2026-05-01T10-00-00 > profile.yaml\n"
-    "opconform claims cmd:./program --select 'onnx/Reduce*' --json",
+@command(
+    "opconform claims opconform-results/2026-05-01T10-00-00 > profile.yaml\n"
+    "opconform claims cmd:./program --select 'onnx/Reduce*' --json"
 )
 @click.argument("source", metavar="BACKEND|DIR")
 @planned
 @SPECS
 @JOBS
-@seconds_option(
-    "--timeout", 10.0, "Time limit of a case in seconds; preparing its program may take three times as long."
-)
+@timeout_of("a case")
 @MEMORY
 @click.option("--backend", metavar="NAME", help="The backend, if the results folder has several.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON, in the form of `operators` in the process protocol's hello."
 )
 @click.option("--quiet", "-q", is_flag=True, help="No live progress.")
-@clear_errors
 def claims(*, source: str, backend: str | None, as_json: bool, **options: Any) -> None:
     """Write what a backend supports as a profile, from a results folder or a run of its own.
 
@@ -223,19 +219,15 @@ def claims(*, source: str, backend: str | None, as_json: bool, **options: Any) -
     click.echo(claims_of_run(made, as_json=as_json), nl=False)
 
 
-@click.command(
-    "list",
-    cls=Examples,
-    examples="opconform list operators\n"
-    "opconform list cases --select 'onnx/Mean-13' --json\n"
-    "opconform list backends --check",
+@command(
+    "opconform list operators\nopconform list cases --select 'onnx/Mean-13' --json\nopconform list backends --check",
+    name="list",
 )
 @click.argument("what", type=click.Choice(["operators", "cases", "backends"]), default="operators")
 @planned
 @SPECS
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@JSON
 @click.option("--check", is_flag=True, help="With backends: run one case on each, and print its outcome first.")
-@clear_errors
 def list_(*, what: str, specs: Path | None, as_json: bool, check: bool, **options: Any) -> int:
     """List operator versions, cases or backends.
 
@@ -246,26 +238,19 @@ def list_(*, what: str, specs: Path | None, as_json: bool, check: bool, **option
     if what == "backends":
         from .backends import backend_lines  # noqa: PLC0415
 
-        failures = 0
-        for line, failed in backend_lines(as_json=as_json, check=check):
-            click.echo(line)
-            failures += failed
-        return int(bool(failures))
+        return int(told_each(backend_lines(as_json=as_json, check=check)) > 0)
     if check:
         raise click.UsageError("--check only works with backends: opconform list backends --check")
     from .generated_suite import listed  # noqa: PLC0415
 
-    for line in listed(what, specs, selection_of(options), as_json=as_json):
-        click.echo(line)
-    return 0
+    return told(listed(what, specs, selection_of(options), as_json=as_json))
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform show onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53\n"
+@command(
+    "opconform show onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53\n"
     "opconform show onnx/Relu-14\n"
     "opconform show --script onnx/ReduceMean-18/int64/1/axes=0/beyond-2^53 | python\n"
-    "opconform show --script openvino/ReduceMean-1/float32,int64/3x2x2/axes=2,0/ramp/axes-unsorted > reproduce.py",
+    "opconform show --script openvino/ReduceMean-1/float32,int64/3x2x2/axes=2,0/ramp/axes-unsorted > reproduce.py"
 )
 @CASE_ID
 @RESULTS
@@ -282,7 +267,6 @@ def list_(*, what: str, specs: Path | None, as_json: bool, check: bool, **option
 @path_option("--arithmetic", "FILE", "Declared arithmetic (YAML), or openvino.")
 @click.option("--certificate", "as_certificate", is_flag=True, help="Print the expectation and its derivation as JSON.")
 @SPECS
-@clear_errors
 def show(
     *,
     case_id: str,
@@ -338,27 +322,23 @@ def show(
         click.echo(script_text(case, full=full) if script else case_text(source, case))
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform minimise 'onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient' onnxruntime\n"
+@command(
+    "opconform minimise 'onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient' onnxruntime\n"
     "opconform minimise 'onnx/ReduceMean-18/int64/33x17/axes=0/large/quotient' onnxruntime > smallest.py\n"
-    "opconform minimise CASE_ID python:my_backend:Backend --limit 500 --timeout 2",
+    "opconform minimise CASE_ID python:my_backend:Backend --limit 500 --timeout 2"
 )
 @CASE_ID
 @click.argument("backend", metavar="BACKEND", shell_complete=_backends)
 @RESULTS
 @SPECS
 @JOBS
-@seconds_option(
-    "--timeout", 10.0, "Time limit of a candidate in seconds; preparing its program may take three times as long."
-)
+@timeout_of("a candidate")
 @MEMORY
 @PYTHON
 @REQUIRE
 @number_option("--limit", "Maximum number of candidates.", default=5000)
 @seconds_option("--seconds", 120.0, "Time limit of the search in seconds; then the smallest case so far is printed.")
-@click.option("--quiet", "-q", is_flag=True, help="Show no progress.")
-@clear_errors
+@QUIET
 def minimise(**options: Any) -> int:
     """Shrink a failing case to the smallest that fails in the same way, and print it as a script.
 
@@ -366,15 +346,14 @@ def minimise(**options: Any) -> int:
     candidate like a case of a run. Comments in the script show the inputs, the expected answer and the backend's.
     Exits 2 if the case passes.
     """
-    from .minimise import MinimiseOptions, run_minimise  # noqa: PLC0415
+    from .minimise import run_minimise  # noqa: PLC0415
 
-    return run_minimise(MinimiseOptions(**options))
+    return run_minimise(**options)
 
 
-@click.command(
-    cls=Examples,
-    examples="opconform bisect onnxruntime 'onnx/ReduceMean-18/float16/2x0x3/axes=-1/ramp'\n"
-    "opconform bisect onnxruntime CASE_ID --good 1.17.3 --bad 1.20.1",
+@command(
+    "opconform bisect onnxruntime 'onnx/ReduceMean-18/float16/2x0x3/axes=-1/ramp'\n"
+    "opconform bisect onnxruntime CASE_ID --good 1.17.3 --bad 1.20.1"
 )
 @click.argument("backend", metavar="BACKEND")
 @CASE_ID
@@ -382,13 +361,10 @@ def minimise(**options: Any) -> int:
 @click.option("--good", metavar="VERSION", help="A release on which the case passes.  [default: oldest or newest]")
 @click.option("--bad", metavar="VERSION", help="A release on which it fails.  [default: oldest or newest]")
 @SPECS
-@seconds_option(
-    "--timeout", 10.0, "Time limit of the case in seconds; preparing its program may take three times as long."
-)
+@timeout_of("the case")
 @MEMORY
 @REQUIRE
 @click.option("--quiet", "-q", is_flag=True, help="No live progress.")
-@clear_errors
 def bisect(**options: Any) -> int:
     """Find the release of a library that changed the outcome of a case; prints each release that was tried.
 
@@ -399,6 +375,6 @@ def bisect(**options: Any) -> int:
 
     Exits 0 if a change was found, 1 if both ends have the same outcome, 2 for wrong usage or if nothing can be judged.
     """
-    from .bisecting import BisectOptions, run_bisect  # noqa: PLC0415
+    from .bisecting import run_bisect  # noqa: PLC0415
 
-    return run_bisect(BisectOptions(**options))
+    return run_bisect(**options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import functools
 import importlib.metadata
 import locale
 import os
@@ -14,7 +15,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from rich.console import Console
 from rich.text import Text
 
@@ -50,9 +50,9 @@ from ..runners.judging.terms import (
 )
 from ..runners.registry import OWN, BackendSpec, backend_spec
 from .file_suites import open_suite
-from .options import RunOptions, check_same, options_of, refuse_unnamed, usable_cores
+from .options import RunOptions, check_same, options_of, refuse_unnamed
 from .planning import GrowingPlan
-from .suite import Suite
+from .suite import Suite, suite_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,13 @@ class Plan:
         return suite.selected(self.selection, self.shard) if isinstance(self.cases, int) else iter(self.cases)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Session:
-    """A run that is ready to begin or to resume. `abouts` has the backends that were opened for it already."""
+    """A run that is ready to begin or to resume, or in progress: what it is, and the results so far.
+
+    `abouts` has the backends that describe themselves already. `done`, `certified` and `deaths` include those from
+    before the run was resumed.
+    """
 
     options: RunOptions
     executor: Executor
@@ -87,12 +91,91 @@ class Session:
     suite: Suite
     terms: Terms
     plans: Mapping[str, Plan]
-    abouts: Mapping[str, About]
+    abouts: dict[str, About]
+    command: Sequence[str]
     started: dt.datetime
+    done: Mapping[str, Collection[str]] = field(default_factory=dict)
+    certified: set[str] = field(default_factory=set)
+    deaths: list[dict[str, Any]] = field(default_factory=list)
+    more_deaths: int = 0
+
+    @functools.cached_property
+    def tables(self) -> Tables:
+        """Return the results so far, counted."""
+        return Tables.of(self.terms, [backend.name for backend in self.backends], self.started.date())
+
+    def left(self, backend: str, number: int | None = None) -> int:
+        """Return the number of cases that a backend has left, or that there are at least so many."""
+        done = len(self.done.get(backend, ()))
+        return self.plans[backend].at_least(None if number is None else number + done) - done
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Return the versions of the backends, as far as known."""
+        return {name: about.version for name, about in self.abouts.items()}
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Return what reports call the backends: --name, or the own name of a class, module or program."""
+        found = {}
+        for backend in self.backends:
+            about = self.abouts.get(backend.name)
+            own = about.name if about is not None and backend.scheme in OWN else ""
+            found[backend.name] = self.options.name or own or backend.name
+        return distinct(found)
+
+    def description(self) -> dict[str, Any]:
+        """Return everything that decides a run's results, for `run.json`, with the facts of this machine.
+
+        It has no host, user or path. `options` are the options for resuming the run, `terms` everything that decided
+        its verdicts, both complete; `deaths` are the deaths of workers that no case explains.
+        """
+        options, terms = self.options, self.terms
+        selection, names = options.selection, self.names
+        profile, declaration, suspensions = terms.demands.profile, terms.declaration, terms.suspensions
+        suite = {"version": suite_version(), "digest": self.suite.digest}
+        abouts = {b.name: self.abouts.get(b.name, About(UNKNOWN, ())) for b in self.backends}
+        corpus = self.suite.to_dict()
+        return {
+            "command": list(self.command),
+            "started": self.started.astimezone(dt.UTC).isoformat(timespec="seconds"),
+            "suite": suite | ({"name": selection.suite} if selection.suite else {}),
+            "backends": {
+                name: {
+                    "version": about.version,
+                    "name": names[name],
+                    "standards": list(self.plans[name].selection.standards),
+                    "facts": dict(about.facts),
+                }
+                for name, about in abouts.items()
+            },
+            "corpus": corpus and dict(corpus),
+            "selection": list(selection.globs),
+            "strength": "full" if selection.strength is None else selection.strength,
+            "draws": selection.draws,
+            "seed": selection.seed,
+            "shard": options.shard and str(options.shard),
+            "planned": {name: plan.total for name, plan in self.plans.items() if plan.total is not None},
+            "required": dict(terms.demands.required),
+            "profile": profile and {"name": profile.name, "version": profile.version, "digest": profile.digest},
+            "arithmetic": declaration and {"digest": declaration.digest},
+            "waivers": terms.waivers.digest and {"digest": terms.waivers.digest},
+            "errata": {"digest": suspensions.errata.digest, "ids": [e.id for e in suspensions.errata.entries]},
+            "keep_outputs": options.keep_outputs,
+            "executor": dict(self.executor.description()),
+            "disputed": {clause: upstream or None for clause, upstream in suspensions.disputed.items()},
+            "machine": _machine(),
+            "options": options.to_dict(),
+            "terms": terms_to_dict(terms),
+            "deaths": [dict(told) for told in self.deaths],
+            "more_deaths": self.more_deaths,
+        }
 
 
-def opened(options: RunOptions, executor: Executor) -> Session:
-    """Read and check what the options name. Raises OpconformError."""
+def opened(
+    options: RunOptions, executor: Executor, command: Sequence[str], started: dt.datetime | None = None
+) -> Session:
+    """Read and check what the options name; the run starts now unless it `started` before. Raises OpconformError."""
     backends = tuple(backend_spec(name, options.python) for name in dict.fromkeys(options.backends))
     suite = open_suite(options)
     terms = terms_of(options, suite)
@@ -104,11 +187,12 @@ def opened(options: RunOptions, executor: Executor) -> Session:
     claims = {name: claimed(name, a.version, a.claims) for name, a in abouts.items() if a.claims is not None}
     terms = replace(terms, demands=replace(terms.demands, claims=claims))
     plans = _plans(options, {b.name: b.standards or abouts[b.name].standards for b in backends}, suite)
-    kinds = {b.name: abouts[b.name].kind if b.name in abouts else b.kind for b in backends}
-    plans = {
-        name: plan if kinds[name] == "run" else _of_programs(plan, suite, kinds[name]) for name, plan in plans.items()
-    }
-    return Session(options, executor, backends, suite, terms, plans, abouts, dt.datetime.now(tz=dt.UTC))
+    for backend in backends:
+        kind = abouts[backend.name].kind if backend.name in abouts else backend.kind
+        if kind != "run":
+            plans[backend.name] = _of_programs(plans[backend.name], suite, kind)
+    started = started or dt.datetime.now(tz=dt.UTC)
+    return Session(options, executor, backends, suite, terms, plans, abouts, command, started)
 
 
 def terms_of(options: RunOptions, suite: Suite) -> Terms:
@@ -183,47 +267,6 @@ _DEATHS = 1_000
 """Number of deaths that run.json lists."""
 
 
-@dataclass
-class _Progress:
-    """A run in progress: the results so far, and those from before it was resumed."""
-
-    session: Session
-    command: Sequence[str]
-    tables: Tables
-    abouts: dict[str, About]
-    done: Mapping[str, Collection[str]] = field(default_factory=dict)
-    certified: set[str] = field(default_factory=set)
-    deaths: list[dict[str, Any]] = field(default_factory=list)
-    more_deaths: int = 0
-    temporary: bool = False
-
-    @classmethod
-    def of(cls, session: Session, command: Sequence[str]) -> _Progress:
-        """Return the progress of a run that has not begun."""
-        backends = [b.name for b in session.backends]
-        return cls(session, command, Tables.of(session.terms, backends, session.started.date()), dict(session.abouts))
-
-    def left(self, backend: str, number: int | None = None) -> int:
-        """Return the number of cases that a backend has left, or that there are at least so many."""
-        done = len(self.done.get(backend, ()))
-        return self.session.plans[backend].at_least(None if number is None else number + done) - done
-
-    @property
-    def versions(self) -> dict[str, str]:
-        """Return the versions of the backends, as far as known."""
-        return {name: about.version for name, about in self.abouts.items()}
-
-    @property
-    def names(self) -> dict[str, str]:
-        """Return what reports call the backends: --name, or the own name of a class, module or program."""
-        found = {}
-        for backend in self.session.backends:
-            about = self.abouts.get(backend.name)
-            own = about.name if about is not None and backend.scheme in OWN else ""
-            found[backend.name] = self.session.options.name or own or backend.name
-        return distinct(found)
-
-
 def run_session(
     options: RunOptions, command: Sequence[str], console: Console | None = None, *, temporary: bool = False
 ) -> int:
@@ -236,11 +279,11 @@ def run_session(
     if options.resume is not None:
         return _resumed(options, options.resume, console)
     check_targets(options)
-    with opened_executor(options.executor, options.resources, jobs=options.jobs or usable_cores()) as executor:
-        session = opened(options, executor)
+    with opened_executor(options.executor, options.resources, jobs=options.workers) as executor:
+        session = opened(options, executor, command)
         out = options.out or Path("opconform-results") / session.started.strftime("%Y-%m-%dT%H-%M-%S")
         with ResultsFolder.create(out) as folder:
-            return _run(replace(_Progress.of(session, command), temporary=temporary), folder, console)
+            return _run(session, folder, console, temporary=temporary)
 
 
 def _resumed(options: RunOptions, path: Path, console: Console) -> int:
@@ -254,16 +297,16 @@ def _resumed(options: RunOptions, path: Path, console: Console) -> int:
             return run_report(ReportOptions((path,), junit=options.junit, sections=options.sections), console)
         refuse_unnamed(options, path)
         check_targets(options)
-        with opened_executor(options.executor, options.resources, jobs=options.jobs or usable_cores()) as executor:
-            progress = _Progress.of(replace(opened(options, executor), started=begun.started), begun.command)
-            kept = take_kept(path, progress.tables)
-            progress.done, progress.certified = kept.done, kept.certified
-            progress.deaths += begun.deaths
-            progress.more_deaths = begun.more_deaths
-            _open_backends(progress, begun)
-            check_same(begun, _description(progress))
+        with opened_executor(options.executor, options.resources, jobs=options.workers) as executor:
+            session = opened(options, executor, begun.command, begun.started)
+            kept = take_kept(path, session.tables)
+            session.done, session.certified = kept.done, kept.certified
+            session.deaths += begun.deaths
+            session.more_deaths = begun.more_deaths
+            _open_backends(session, begun)
+            check_same(begun, session.description())
             folder.mend(kept)
-            return _run(progress, folder, console)
+            return _run(session, folder, console)
 
 
 def check_targets(options: RunOptions) -> None:
@@ -275,42 +318,49 @@ def check_targets(options: RunOptions) -> None:
         check_new(options.out)
 
 
-def _open_backends(progress: _Progress, begun: RunRecord) -> None:
+def _open_backends(session: Session, begun: RunRecord) -> None:
     """Open the backends that have cases left, which describe themselves; for the others, use their old description."""
-    session = progress.session
     for backend in session.backends:
-        if not progress.left(backend.name, 1):
-            progress.abouts[backend.name] = begun.about(backend.name)
-        elif backend.name not in progress.abouts:
+        if not session.left(backend.name, 1):
+            session.abouts[backend.name] = begun.about(backend.name)
+        elif backend.name not in session.abouts:
             assignment = Assignment(backend, session.suite.source)
-            progress.abouts[backend.name] = about(assignment, session.options.limits, session.executor.run_cases)
+            session.abouts[backend.name] = about(assignment, session.options.limits, session.executor.run_cases)
 
 
-def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
-    started = time.monotonic()
-    session, tables, options = progress.session, progress.tables, progress.session.options
-    goes_on = any(progress.done.values())
-    folder.start(_description(progress))
-    interrupted = _run_all(progress, folder, console)
+def _run(session: Session, folder: ResultsFolder, console: Console, *, temporary: bool = False) -> int:
+    started = None if any(session.done.values()) else time.monotonic()
+    tables, options = session.tables, session.options
+    folder.start(session.description())
+    interrupted = _run_backends(session, folder, console)
+    targets = [folder.path / "junit.xml", *([options.junit] if options.junit else [])]
+    write_junit(
+        folder.path,
+        *targets,
+        demands=session.terms.demands,
+        suspensions=session.terms.suspensions,
+        versions=session.versions,
+        clause_text=session.suite.clause_text,
+        names=session.names,
+    )
     problems = tables.waivers.problems(partial=interrupted or options.partial)
-    lost = [] if interrupted else _lost(progress)
+    lost = [] if interrupted else _lost(session)
     broken = session.suite.broken
     code = max(tables.tally.exit_code(len(problems)), 2 if broken else 0, OUR_SIDE_FAILED if lost else 0)
     code = max(code, INTERRUPTED if interrupted else 0)
     status = "interrupted" if interrupted else "finished"
     # Last, when everything else is written.
-    folder.finish(status, code, {**_description(progress), **tables.to_dict(problems)})
-    seconds = None if goes_on else time.monotonic() - started
+    folder.finish(status, code, {**session.description(), **tables.to_dict(problems)})
     summary = tables.summary(
         code,
-        versions=progress.versions,
+        versions=session.versions,
         clause_text=session.suite.clause_text,
-        problems=[*problems, *broken, *lost, *deaths_told(progress.deaths, progress.more_deaths)],
-        seconds=seconds,
-        folders=[] if progress.temporary else [folder.path],
+        problems=[*problems, *broken, *lost, *deaths_told(session.deaths, session.more_deaths)],
+        seconds=None if started is None else time.monotonic() - started,
+        folders=[] if temporary else [folder.path],
         partial=options.shard is not None and options.shard.count > 1,
-        unfinished=[folder.path] if interrupted and not progress.temporary else [],
-        names=progress.names,
+        unfinished=[folder.path] if interrupted and not temporary else [],
+        names=session.names,
     )
     print_summary(console, summary, options.sections or "brief")
     for note in [*tables.unclaimed_lines(), *session.suite.notes]:
@@ -318,41 +368,24 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
     return code
 
 
-def _lost(progress: _Progress) -> list[str]:
+def _lost(session: Session) -> list[str]:
     """Return lines about cases that have no result because our side has lost them."""
-    tally = progress.tables.tally
-    missing = {name: plan.at_least(None) - tally.figures(name).cases for name, plan in progress.session.plans.items()}
+    tally = session.tables.tally
+    missing = {name: plan.at_least(None) - tally.figures(name).cases for name, plan in session.plans.items()}
     return [f"{name}: {counted(count, 'case')} without a result" for name, count in missing.items() if count]
 
 
-def _run_all(progress: _Progress, folder: ResultsFolder, console: Console) -> bool:
-    """Run every backend and write JUnit XML; return whether the user interrupted. Results so far are kept."""
-    terms, more = progress.session.terms, progress.session.options.junit
-    interrupted = _run_backends(progress, folder, console)
-    targets = [folder.path / "junit.xml", *([more] if more else [])]
-    write_junit(
-        folder.path,
-        *targets,
-        demands=terms.demands,
-        suspensions=terms.suspensions,
-        versions=progress.versions,
-        clause_text=progress.session.suite.clause_text,
-        names=progress.names,
-    )
-    return interrupted
-
-
-def _run_backends(progress: _Progress, folder: ResultsFolder, console: Console) -> bool:
-    session, tables = progress.session, progress.tables
+def _run_backends(session: Session, folder: ResultsFolder, console: Console) -> bool:
+    """Run every backend; return whether the user interrupted. Results so far are kept."""
     quiet = Console(quiet=True) if session.options.quiet else console
     try:
-        with RunProgress(quiet, _total(session), known=tables.tally.figures().outcomes) as shown:
+        with RunProgress(quiet, _total(session), known=session.tables.tally.figures().outcomes) as shown:
             for backend in session.backends:
-                for found in _results(progress, backend, folder):
+                for found in _results(session, backend, folder):
                     if shown.total is None and (total := _total(session)) is not None:
                         shown.expect(total)
-                        folder.start(_description(progress))
-                    shown.count(_taken(progress, found, folder))
+                        folder.start(session.description())
+                    shown.count(_taken(session, found, folder))
     except KeyboardInterrupt:
         return True
     return False
@@ -364,49 +397,48 @@ def _total(session: Session) -> int | None:
     return None if None in totals else sum(filter(None, totals))
 
 
-def _taken(progress: _Progress, judged: Judged, folder: ResultsFolder) -> Outcome:
+def _taken(session: Session, judged: Judged, folder: ResultsFolder) -> Outcome:
     """Count and write a result, and return its outcome as it is reported."""
-    result = progress.tables.take(judged.result, judged.attachments)
+    result = session.tables.take(judged.result, judged.attachments)
     line = result.to_json()
-    folder.add(line, companions(judged, line, progress.certified))
+    folder.add(line, companions(judged, line, session.certified))
     return result.outcome
 
 
-def _results(progress: _Progress, backend: BackendSpec, folder: ResultsFolder) -> Iterator[Judged]:
+def _results(session: Session, backend: BackendSpec, folder: ResultsFolder) -> Iterator[Judged]:
     """Yield the results that a backend still owes; write its version down before the first one."""
-    session, name = progress.session, backend.name
-    jobs = progress.left(name, session.options.jobs or usable_cores())
+    name = backend.name
+    jobs = min(session.options.workers, session.left(name, session.options.workers))
     if jobs <= 0:
         return
     required, isolation = session.terms.demands.required, session.options.isolation
     assignment = Assignment(backend, session.suite.source, required, _attach(session), isolation)
-    done = progress.done.get(name, ())
+    done = session.done.get(name, ())
     ids = session.plans[name].ids(session.suite)
     owed = (text for text in ids if text not in done) if done else ids
-    jobs = min(session.options.jobs or usable_cores(), jobs)
     early: list[Judged] | None = []
     for found in session.executor.run_cases(assignment, batched(owed), jobs=jobs, limits=session.options.limits):
         if early is None and isinstance(found, Judged):
             yield found
         elif isinstance(found, About):
-            progress.abouts[name] = found
-            folder.start(_description(progress))
+            session.abouts[name] = found
+            folder.start(session.description())
             yield from early or ()
             early = None
         elif isinstance(found, Death):
-            _note(progress, found, folder)
+            _note(session, found, folder)
         elif early is not None:
             early.append(found)
     yield from early or ()
 
 
-def _note(progress: _Progress, death: Death, folder: ResultsFolder) -> None:
+def _note(session: Session, death: Death, folder: ResultsFolder) -> None:
     """Write down a death of a worker; beyond the first ones only their number, when the run is over."""
-    if len(progress.deaths) < _DEATHS:
-        progress.deaths.append(asdict(death))
-        folder.start(_description(progress))
+    if len(session.deaths) < _DEATHS:
+        session.deaths.append(asdict(death))
+        folder.start(session.description())
     else:
-        progress.more_deaths += 1
+        session.more_deaths += 1
 
 
 def _attach(session: Session) -> dict[str, Attach]:
@@ -418,95 +450,6 @@ def _attach(session: Session) -> dict[str, Attach]:
     if keep not in ("none", "digest"):
         attach.update(session.suite.attach(kept))
     return attach
-
-
-def _description(progress: _Progress) -> Mapping[str, object]:
-    session = progress.session
-    return RunDescription(
-        progress.command,
-        importlib.metadata.version("opconform"),
-        session.suite.digest,
-        {
-            b.name: msgspec.structs.replace(
-                progress.abouts.get(b.name, About(UNKNOWN, ())), standards=session.plans[b.name].selection.standards
-            )
-            for b in session.backends
-        },
-        session.started,
-        session.options,
-        session.terms,
-        {name: plan.total for name, plan in session.plans.items() if plan.total is not None},
-        session.executor.description(),
-        progress.deaths,
-        progress.more_deaths,
-        session.suite.to_dict(),
-        progress.names,
-    ).to_dict()
-
-
-@dataclass(frozen=True)
-class RunDescription:
-    """Everything that decides a run's results, as `run.json` keeps it; no host, user or path.
-
-    `command` is the command line as typed. `suite_digest` covers the spec files. `planned` is the number of cases by
-    backend, as far as known, `executor` where they ran, `deaths` the deaths of workers that no case explains, `corpus`
-    the files of the cases, None if they are generated. `options` are the options for resuming the run, `terms`
-    everything that decided its verdicts, both complete. `names` has what reports call each backend.
-    """
-
-    command: Sequence[str]
-    suite_version: str
-    suite_digest: str
-    backends: Mapping[str, About]
-    started: dt.datetime
-    options: RunOptions
-    terms: Terms
-    planned: Mapping[str, int] = field(default_factory=dict)
-    executor: Mapping[str, object] = field(default_factory=dict)
-    deaths: Sequence[Mapping[str, Any]] = ()
-    more_deaths: int = 0
-    corpus: Mapping[str, Any] | None = None
-    names: Mapping[str, str] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it for JSON, with the facts of this machine."""
-        options, selection, terms = self.options, self.options.selection, self.terms
-        profile, declaration, suspensions = terms.demands.profile, terms.declaration, terms.suspensions
-        suite = {"version": self.suite_version, "digest": self.suite_digest}
-        return {
-            "command": list(self.command),
-            "started": self.started.astimezone(dt.UTC).isoformat(timespec="seconds"),
-            "suite": suite | ({"name": selection.suite} if selection.suite else {}),
-            "backends": {
-                name: {
-                    "version": a.version,
-                    "name": self.names.get(name, name),
-                    "standards": list(a.standards),
-                    "facts": dict(a.facts),
-                }
-                for name, a in self.backends.items()
-            },
-            "corpus": self.corpus and dict(self.corpus),
-            "selection": list(selection.globs),
-            "strength": "full" if selection.strength is None else selection.strength,
-            "draws": selection.draws,
-            "seed": selection.seed,
-            "shard": options.shard and str(options.shard),
-            "planned": dict(self.planned),
-            "required": dict(terms.demands.required),
-            "profile": profile and {"name": profile.name, "version": profile.version, "digest": profile.digest},
-            "arithmetic": declaration and {"digest": declaration.digest},
-            "waivers": terms.waivers.digest and {"digest": terms.waivers.digest},
-            "errata": {"digest": suspensions.errata.digest, "ids": [e.id for e in suspensions.errata.entries]},
-            "keep_outputs": options.keep_outputs,
-            "executor": dict(self.executor),
-            "disputed": {clause: upstream or None for clause, upstream in suspensions.disputed.items()},
-            "machine": _machine(),
-            "options": options.to_dict(),
-            "terms": terms_to_dict(terms),
-            "deaths": [dict(told) for told in self.deaths],
-            "more_deaths": self.more_deaths,
-        }
 
 
 def _machine() -> dict[str, Any]:

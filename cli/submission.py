@@ -27,9 +27,7 @@ def signed(content: bytes, key: Path) -> bytes:
     Raises OpconformError if the key is invalid, NotInstalled without the library.
     """
     keys, _ = _library()
-    found = _loaded(key, lambda pem: keys.load_pem_private_key(pem, None))
-    if type(found).__name__.find("Ed25519Private") < 0:
-        raise OpconformError(f"{key}: {_EXPECTED}")
+    found = _loaded(key, "Ed25519Private", lambda pem: keys.load_pem_private_key(pem, None), _EXPECTED)
     return base64.b64encode(found.sign(content)) + b"\n"
 
 
@@ -38,9 +36,8 @@ def unsigned_reason(content: bytes, signature: bytes | None, key: Path | None) -
     if key is None:
         return None
     keys, invalid = _library()
-    found = _loaded(key, keys.load_pem_public_key)
-    if type(found).__name__.find("Ed25519Public") < 0:
-        raise OpconformError(f"{key}: {_EXPECTED}, and `openssl pkey -pubout` its public part")
+    expected = f"{_EXPECTED}, and `openssl pkey -pubout` its public part"
+    found = _loaded(key, "Ed25519Public", keys.load_pem_public_key, expected)
     if signature is None:
         return "none, and --key asks for one"
     try:
@@ -59,17 +56,19 @@ def _library() -> tuple[Any, type[Exception]]:
     return serialization, InvalidSignature
 
 
-def _loaded(key: Path, load: Callable[[bytes], Any]) -> Any:
+def _loaded(key: Path, kind: str, load: Callable[[bytes], Any], expected: str) -> Any:
     try:
         with open_regular(key) as opened:
-            pem = opened.read(_LARGEST_KEY)
-        return load(pem)
+            found = load(opened.read(_LARGEST_KEY))
     except OSError as error:
         raise OpconformError(f"{key}: cannot be read: {error.strerror}") from None
     except OpconformError:
         raise
     except Exception as error:  # the library raises various exceptions
         raise OpconformError(f"{key}: {_EXPECTED}: {error}") from None
+    if kind not in type(found).__name__:
+        raise OpconformError(f"{key}: {expected}")
+    return found
 
 
 MANIFEST, SIGNATURE = "submission.json", "submission.sig"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,11 @@ from ..runners.execution.execute import Attach
 from ..runners.judging.kept import KeepOutputs
 from ..runners.judging.terms import silences
 from .planning import GrowingPlan
+
+
+def suite_version() -> str:
+    """Return the version of the suite, which is the package's."""
+    return importlib.metadata.version("opconform")
 
 
 class Suite(ABC):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import tempfile
 from collections import Counter
@@ -40,39 +41,6 @@ _ENDED = frozenset({Outcome.CRASH, Outcome.TIMEOUT})
 _OBSERVED = "words on what an answer does not show: side effects, a state that leaks"
 _FOLLOWING = ("outcome", "behaviour", "level", "reason", "bound_ratio", "clauses")
 """The fields of a result that follow from its case and its answer, or its refusal; so does `detail`, with additions."""
-
-
-@dataclass
-class Verification:
-    """The findings. `unproven` counts what cannot be checked, by name; `claimed` what no answer can show."""
-
-    results: int = 0
-    from_answers: int = 0
-    certificates: int = 0
-    wrong: list[str] = field(default_factory=list)
-    unproven: Counter[str] = field(default_factory=Counter)
-    claimed: Counter[str] = field(default_factory=Counter)
-    decided: list[str] = field(default_factory=list)
-
-    @property
-    def first_line(self) -> str:
-        """Return the line on what was judged again, and what was not."""
-        told = f"{self.from_answers:,} of {counted(self.results, 'verdict')} judged again from answers"
-        if self.unproven:
-            told += "; not checked: " + ", ".join(f"{count:,} {what}" for what, count in self.unproven.items())
-        if self.claimed:
-            told += "; by the backend's word: " + ", ".join(f"{count:,} {what}" for what, count in self.claimed.items())
-        return told
-
-    @property
-    def last_lines(self) -> list[str]:
-        """Return what is wrong, and the verdict."""
-        if self.wrong:
-            more = [f"and {len(self.wrong) - _SHOWN:,} more"] if len(self.wrong) > _SHOWN else []
-            return [*self.wrong[:_SHOWN], *more, f"does not hold: {counted(len(self.wrong), 'mistake')}"]
-        if self.unproven:
-            return ["not proven: nothing is wrong, but the first line says what could not be checked"]
-        return ["holds: every pass was judged again from its answer; figures and exit code follow from the results"]
 
 
 NOT_PROVEN = 3
@@ -128,63 +96,104 @@ def _of_signature(opened: Opened, key: Path | None) -> str:
 def verified(folder: Path, manifest: Mapping[str, Any], seed: int | None = None) -> Verification:
     """Judge a submission's results again. `seed` is the announced one. Raises OpconformError."""
     rejudged, walk = opened(RejudgeOptions(folder)), StoredResults(folder)
-    check = _Check(rejudged, rejudged.begun.run_json, Verification())
+    found, told = Verification(rejudged), rejudged.begun.run_json
     for one in rejudged.judged(walk):
-        check.take(one)
-    found = check.found
+        found.take(one)
     found.wrong += [
-        *_of_manifest(manifest, check.told, check.found.results),
-        *_of_terms(check.told, rejudged.old),
+        *_of_manifest(manifest, told, found.results),
+        *_of_terms(told, rejudged.old),
         *_of_files(walk),
-        *check.of_plan(),
-        *check.of_totals(),
+        *found.of_plan(),
+        *found.of_totals(),
     ]
-    if seed is not None and check.told.get("seed") != seed:
-        found.wrong.append(f"seed: {check.told.get('seed')}, but {seed} was announced")
+    if seed is not None and told.get("seed") != seed:
+        found.wrong.append(f"seed: {told.get('seed')}, but {seed} was announced")
     if not found.results:
         found.wrong.append("there are no results")
     elif not found.from_answers and not found.unproven:
         found.unproven["results, none of which is a pass"] += found.results
-    found.decided += [*_decided(check.told, rejudged.old, check.tables), *_claimed(check.told, check.same_suite)]
+    found.decided += [*_decided(told, rejudged.old, found.tables), *_claimed(told, found.same_suite)]
     return found
 
 
-class _Check:
-    """A submission that is being judged again."""
+@dataclass
+class Verification:
+    """A submission that is being judged again, and the findings.
 
-    def __init__(self, rejudged: Rejudged, told: Mapping[str, Any], found: Verification) -> None:
-        self.rejudged, self.told, self.found = rejudged, told, found
-        self.tables = Tables.of(rejudged.new, list(told.get("backends", {})), rejudged.day)
-        self.same_suite = told.get("suite", {}).get("digest") == suite_digest(rejudged.source.library)
-        self._done: dict[str, set[str]] = {}
+    `unproven` counts what cannot be checked, by name; `claimed` what no answer can show.
+    """
+
+    rejudged: Rejudged
+    results: int = 0
+    from_answers: int = 0
+    wrong: list[str] = field(default_factory=list)
+    unproven: Counter[str] = field(default_factory=Counter)
+    claimed: Counter[str] = field(default_factory=Counter)
+    decided: list[str] = field(default_factory=list)
+    _done: dict[str, set[str]] = field(default_factory=dict)
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """Return `run.json`."""
+        return self.rejudged.begun.run_json
+
+    @functools.cached_property
+    def tables(self) -> Tables:
+        """Return the results so far, counted."""
+        return Tables.of(self.rejudged.new, list(self.told.get("backends", {})), self.rejudged.day)
+
+    @functools.cached_property
+    def same_suite(self) -> bool:
+        """Return whether the run was of the suite of this version."""
+        return bool(self.told.get("suite", {}).get("digest") == suite_digest(self.rejudged.source.library))
+
+    @property
+    def first_line(self) -> str:
+        """Return the line on what was judged again, and what was not."""
+        told = f"{self.from_answers:,} of {counted(self.results, 'verdict')} judged again from answers"
+        if self.unproven:
+            told += "; not checked: " + ", ".join(f"{count:,} {what}" for what, count in self.unproven.items())
+        if self.claimed:
+            told += "; by the backend's word: " + ", ".join(f"{count:,} {what}" for what, count in self.claimed.items())
+        return told
+
+    @property
+    def last_lines(self) -> list[str]:
+        """Return what is wrong, and the verdict."""
+        if self.wrong:
+            more = [f"and {len(self.wrong) - _SHOWN:,} more"] if len(self.wrong) > _SHOWN else []
+            return [*self.wrong[:_SHOWN], *more, f"does not hold: {counted(len(self.wrong), 'mistake')}"]
+        if self.unproven:
+            return ["not proven: nothing is wrong, but the first line says what could not be checked"]
+        return ["holds: every pass was judged again from its answer; figures and exit code follow from the results"]
 
     def take(self, one: Rejudgement) -> None:
         """Compare a result with the one from judging it again."""
-        found, old = self.found, one.kept.result
+        old = one.kept.result
         place = f"{old.case} on {old.backend}"
         self._done.setdefault(old.backend, set()).add(old.case)
         reported, changes = self.tables.take(one.judged.result, one.judged.attachments), OutcomeChanges()
         self.rejudged.compare(one, reported, changes)
-        found.results += 1
-        found.wrong += [f"{place}: {change.old} -> {change.new}, {change.reason}" for change in changes.changed]
+        self.results += 1
+        self.wrong += [f"{place}: {change.old} -> {change.new}, {change.reason}" for change in changes.changed]
         if not changes.changed and one.why is None:
             self._compare_fields(one, reported, place)
         if old.level == "declared" and self.rejudged.old.declaration is None:
-            found.wrong.append(f"{place}: right only under declared arithmetic, but none is declared")
+            self.wrong.append(f"{place}: right only under declared arithmetic, but none is declared")
         if one.why is not None:
             if self.same_suite:
-                found.wrong.append(f"{place}: {one.why}")
+                self.wrong.append(f"{place}: {one.why}")
             else:
-                found.unproven["results of another suite, which this version cannot judge"] += 1
+                self.unproven["results of another suite, which this version cannot judge"] += 1
             return
         self._check_accuracy(one, place)
         self._check_certificate(one, place)
         if one.answer is None:
             self._without_answer(one, place)
             return
-        found.from_answers += 1
+        self.from_answers += 1
         if one.anew.outcome is Outcome.PASS and one.case is not None and asks_again(one.case.expectation):
-            found.unproven["passes that need the answer of a second run, which is not kept"] += 1
+            self.unproven["passes that need the answer of a second run, which is not kept"] += 1
 
     def _compare_fields(self, one: Rejudgement, reported: Result, place: str) -> None:
         """Compare every field that follows from the answer, and the words as far as they do."""
@@ -192,37 +201,37 @@ class _Check:
         for name in _FOLLOWING:
             if getattr(was, name) != getattr(anew, name):
                 told = f"{getattr(was, name)!r} -> {getattr(anew, name)!r}"
-                self.found.wrong.append(f"{place}: {name}: {told[:_LONGEST]}")
+                self.wrong.append(f"{place}: {name}: {told[:_LONGEST]}")
         if reported.outcome is Outcome.WAIVED and reported.detail != one.kept.result.detail:
-            self.found.wrong.append(f"{place}: detail: its waiver is another one")
+            self.wrong.append(f"{place}: detail: its waiver is another one")
         if was.outcome is not Outcome.PASS and anew.reason in SIDE_EFFECTS:
-            self.found.claimed[_OBSERVED] += 1
+            self.claimed[_OBSERVED] += 1
         elif was.detail == anew.detail:
             pass
         elif was.outcome is not Outcome.PASS and anew.detail and was.detail and anew.detail in was.detail:
-            self.found.claimed[_OBSERVED] += 1
+            self.claimed[_OBSERVED] += 1
         elif self.same_suite:
-            self.found.wrong.append(f"{place}: detail: does not follow from the answer")
+            self.wrong.append(f"{place}: detail: does not follow from the answer")
         else:
-            self.found.claimed["words of another version"] += 1
+            self.claimed["words of another version"] += 1
 
     def _check_accuracy(self, one: Rejudgement, place: str) -> None:
         """Compare the accuracy with that of the answer; nothing else may have one."""
         kept = None if one.kept.accuracy is None else _accuracy(one.kept.accuracy)
         if one.answer is not None:
             if json.loads(json.dumps(one.accuracy())) != kept:
-                self.found.wrong.append(f"{place}: its accuracy does not match the answer")
+                self.wrong.append(f"{place}: its accuracy does not match the answer")
         elif kept is not None and _needs_answer(one.kept.result):
-            self.found.unproven["accuracies of answers that were not kept"] += 1
+            self.unproven["accuracies of answers that were not kept"] += 1
         elif kept is not None:
-            self.found.wrong.append(f"{place}: has an accuracy, but no answer")
+            self.wrong.append(f"{place}: has an accuracy, but no answer")
 
     def _check_certificate(self, one: Rejudgement, place: str) -> None:
         """Compare a certificate with the one that this version derives."""
         if one.kept.certificate is None:
             return
         if one.case is None or not self.same_suite:
-            self.found.unproven["certificates of another suite"] += 1
+            self.unproven["certificates of another suite"] += 1
             return
         derived = json.dumps(certificate_json(self.rejudged.source, one.case))
         written = inflated(one.kept.certificate, longest=2 * len(derived))  # other spacing is no mistake
@@ -230,33 +239,32 @@ class _Check:
             same = written is not None and json.loads(written) == json.loads(derived)
         except (ValueError, RecursionError):
             same = False
-        self.found.certificates += same
         if not same:
-            self.found.wrong.append(f"{place}: its certificate is not the one of this case")
+            self.wrong.append(f"{place}: its certificate is not the one of this case")
 
     def _without_answer(self, one: Rejudgement, place: str) -> None:
         result = before_waiving(one.kept.result)
         if result.outcome in _ENDED:
-            self.found.claimed["crashes and timeouts"] += 1
+            self.claimed["crashes and timeouts"] += 1
         elif result.outcome is Outcome.RUNNER_ERROR:
-            self.found.claimed["failures of the tool"] += 1
+            self.claimed["failures of the tool"] += 1
         elif not _needs_answer(result):
-            self.found.claimed["refusals"] += 1
+            self.claimed["refusals"] += 1
             if result.outcome is Outcome.PASS:
-                self.found.unproven["passes by a refusal"] += 1
+                self.unproven["passes by a refusal"] += 1
         elif self.told.get("keep_outputs") != "all" or b'"left_out":' in (one.kept.outputs or b""):
-            self.found.unproven["answers that were not kept"] += 1
+            self.unproven["answers that were not kept"] += 1
         else:
-            self.found.wrong.append(f"{place}: {result.outcome} without an answer, although the run kept all")
+            self.wrong.append(f"{place}: {result.outcome} without an answer, although the run kept all")
 
     def of_plan(self) -> Iterator[str]:
         """Yield what is wrong with the cases: each case of the plan has one result, and there is no other."""
         if self.told.get("corpus") is not None:
-            self.found.unproven["cases of a corpus, which may have had more"] += self.found.results
+            self.unproven["cases of a corpus, which may have had more"] += self.results
             return
         draws = self.told.get("draws", 1)
-        if draws > _MOST_DRAWS * max(self.found.results, 1):
-            told = f"draws: {draws:,} for {counted(self.found.results, 'result')}"
+        if draws > _MOST_DRAWS * max(self.results, 1):
+            told = f"draws: {draws:,} for {counted(self.results, 'result')}"
             raise OpconformError(f"{RUN}: {told}: the plan would take too long to make again")
         suite = GeneratedSuite(self.rejudged.source)
         standards = {backend.name: backend.standards for backend in known_backends()}
@@ -310,7 +318,7 @@ class _Check:
         for name, value in json.loads(json.dumps(self.tables.to_dict(problems))).items():
             if told.get(name) != value:
                 yield f"{RUN}: {name}: does not follow from the results"
-        lost = self.found.results != sum(told.get("planned", {}).values())
+        lost = self.results != sum(told.get("planned", {}).values())
         code = max(tally.exit_code(len(problems)), OUR_SIDE_FAILED if lost else 0)
         if told.get("exit_code") != code:
             yield f"{RUN}: exit_code: {told.get('exit_code')}, but {code} follows from the results"

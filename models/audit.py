@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ..api.call import Call, call, library
-from ..api.checking import Checked, verdict_on
+from ..api.checking import Checked, type_text, verdict_on
 from ..cases.elements import Array, type_of
 from ..cases.errors import OpconformError
 from ..cases.program import nested_all
@@ -25,10 +25,9 @@ from .reading import ModelNode, ReadModel, chunks
 
 Status: TypeAlias = Literal["right", "wrong", "not-judged", "not-covered"]
 
-DEFAULT_WORK = 1 << 20
 TIME_IS_OVER = "the time is over"
 _DETAIL = 2_000  # characters of a node's text
-_LOOPS = frozenset({"Loop"})
+_WITH_BODIES = ("If", "Loop")
 
 
 class NodeVerdict(msgspec.Struct, frozen=True):
@@ -60,14 +59,14 @@ class AuditOptions:
     that one run of the backend returns. `seconds`: the time after which the rest is not judged, None for no limit.
     """
 
-    most_work: int = DEFAULT_WORK
-    most_bytes: int = 96 << 20
-    seconds: float | None = None
-    run_seconds: float = 600.0
-    memory_bytes: int | None = None
-    require: tuple[str, ...] = ()
-    declared: str | None = None
-    seed: int = 0
+    most_work: int
+    most_bytes: int
+    seconds: float | None
+    run_seconds: float
+    memory_bytes: int | None
+    require: tuple[str, ...]
+    declared: str | None
+    seed: int
 
 
 @dataclass
@@ -86,12 +85,11 @@ class ModelAudit:
 
 @dataclass(frozen=True)
 class JudgedNode:
-    """A node with its values and verdict, for scripts: `made` is None if it could not be called."""
+    """A node with its verdict, and its call for scripts: None if it could not be called."""
 
     node: ModelNode
     verdict: NodeVerdict
     made: Call | None
-    answered: Mapping[str, Any]
 
 
 def digest_of(model: ReadModel, arrays: Mapping[str, Array], about: str) -> str:
@@ -112,7 +110,7 @@ def audited(
     options: AuditOptions,
     *,
     known: Mapping[str, NodeVerdict],
-    found: Callable[[JudgedNode], None] = lambda _judged: None,
+    found: Callable[[JudgedNode], None],
 ) -> ModelAudit:
     """Audit a model. `known` verdicts, by a node's path, are not made again; `found` gets each new one.
 
@@ -155,7 +153,7 @@ class _Auditor:
         finals: Set[str],
     ) -> None:
         """Judge nodes that one run gives the values of; if the process is lost on it, judge them in smaller groups."""
-        if all(node.path in self.known and node.op_type not in ("If", *_LOOPS) for node in group):
+        if all(node.path in self.known and node.op_type not in _WITH_BODIES for node in group):
             self.audit_.nodes += [(node, self.known[node.path]) for node in group]
             return
         try:
@@ -188,7 +186,7 @@ class _Auditor:
                 self.audit_.notes.append(f"{node.path}: its body takes values that are no tensors, and is not entered")
                 continue
             try:
-                self.audit(body.model, body.arrays)
+                self.audit(*body)
             except OpconformError as error:
                 self.audit_.notes.append(f"{node.path}: its body does not run as a model of its own: {error}")
 
@@ -215,11 +213,10 @@ class _Auditor:
             return _unjudged(node, values, "not-judged", TIME_IS_OVER)
         made: Call | None = None
         checked: Checked | None = None
-        answered, reason = dict[str, Any](), node.unread
+        reason, options = node.unread, self.options
         try:
             if not reason:
                 made, answered = node_call(node, values)
-                options = self.options
                 checked = verdict_on(
                     made,
                     answered,
@@ -234,10 +231,11 @@ class _Auditor:
             reason = "too large for the memory"
         except Exception as error:  # a defect of ours in one node only affects that node
             reason = f"failed on our side: {type(error).__name__}: {error}"
-        if reason and node.op_type in ("If", *_LOOPS) and not node.domain:
+        if reason and node.op_type in _WITH_BODIES and not node.domain:
             reason = f"{reason} (the nodes of the body that ran are judged by themselves)"
         seconds = round(time.monotonic() - began, 3)
-        return JudgedNode(node, _verdict(node, values, checked, reason, seconds), made, answered)
+        verdict = replace(_verdict(node, values, checked, reason), seconds=seconds)
+        return JudgedNode(node, verdict, made)
 
     def compare_unchanged(self, model: ReadModel, arrays: Mapping[str, Array]) -> None:
         """Say whether the model as it is gives the outputs that it gave with every value as an output."""
@@ -251,7 +249,9 @@ class _Auditor:
             return
         for name in names:
             first, second = self._finals[name], unchanged.get(name)
-            if isinstance(first, np.ndarray) and isinstance(second, np.ndarray) and not _same(first, second):
+            if not isinstance(first, np.ndarray) or not isinstance(second, np.ndarray):
+                continue
+            if not np.array_equal(first, second, equal_nan=first.dtype.kind == "f"):
                 self.audit_.notes.append(
                     f"as it is, the model gives another {name!r} than with every value as an output "
                     f"({_distance(first, second)}): the backend fuses or reorders nodes, which this audit judges apart"
@@ -263,25 +263,20 @@ class _ProcessLost(OpconformError):  # noqa: N818 - named for what happened
 
 
 def _unjudged(node: ModelNode, values: Mapping[str, Any], status: Status, reason: str) -> JudgedNode:
-    return JudgedNode(node, replace(_blank(node, values), status=status, reason=reason[:_DETAIL]), None, {})
+    return JudgedNode(node, replace(_verdict(node, values, None, reason), status=status), None)
 
 
-def _blank(node: ModelNode, values: Mapping[str, Any]) -> NodeVerdict:
+def _verdict(node: ModelNode, values: Mapping[str, Any], checked: Checked | None, reason: str) -> NodeVerdict:
+    """Return the verdict on a node; without the one on its call it is not judged, for the `reason`."""
     inputs, outputs = (
         tuple(_described(values[name]) if name in values else "" for name in names)
         for names in (node.inputs, node.outputs)
     )
-    return NodeVerdict(node.path, node.operator or _foreign(node), "not-judged", inputs=inputs, outputs=outputs)
-
-
-def _verdict(
-    node: ModelNode, values: Mapping[str, Any], checked: Checked | None, reason: str, seconds: float
-) -> NodeVerdict:
-    blank = replace(_blank(node, values), seconds=seconds)
+    unjudged = NodeVerdict(node.path, node.version, "not-judged", inputs=inputs, outputs=outputs)
     if checked is None:
-        return replace(blank, reason=reason[:_DETAIL])
+        return replace(unjudged, reason=reason[:_DETAIL])
     return replace(
-        blank,
+        unjudged,
         status="right" if checked.passes else "wrong",
         outcome=checked.outcome.value,
         share=None if checked.share is None or not np.isfinite(checked.share) else float(checked.share),
@@ -322,7 +317,7 @@ def node_call(node: ModelNode, values: Mapping[str, Any]) -> tuple[Call, dict[st
         inputs,
         {attribute.name: attribute.value for attribute in node.attributes},
         outputs=list(answered),
-        answered={name: _type_text(value) for name, value in answered.items()},
+        answered={name: type_text(value) for name, value in answered.items()},
         captured={name: values[name] for name in node.outer if name in values},
     ), answered
 
@@ -340,40 +335,16 @@ def _bodies(node: ModelNode, values: Mapping[str, Any]) -> Iterator[tuple[str, l
             yield "body", [np.array(0, np.int64), np.array(True), *given[2:]]
 
 
-def _foreign(node: ModelNode) -> str:
-    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-
-
 def _described(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{type_of(value)} {'x'.join(map(str, value.shape)) or 'scalar'}"
     return "a sequence" if isinstance(value, list) else "nothing" if value is None else type(value).__name__
 
 
-def _type_text(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return type_of(value)
-    return f"seq({_type_text(value[0]) if value else 'float32'})" if isinstance(value, list) else "optional(float32)"
-
-
-def _same(first: Array, second: Array) -> bool:
-    equal_nan = first.dtype.kind == "f"
-    return first.shape == second.shape and bool(np.array_equal(first, second, equal_nan=equal_nan))
-
-
 def _distance(first: Array, second: Array) -> str:
     if first.shape != second.shape or first.dtype.kind not in "fiu":
         return "not alike"
     with np.errstate(all="ignore"):
-        apart = np.abs(first.astype(np.float64) - second.astype(np.float64))
-        most, size = (
-            float(np.nanmax(apart, initial=0.0)),
-            float(np.nanmax(np.abs(first.astype(np.float64)), initial=0.0)),
-        )
+        apart = first.astype(np.float64) - second.astype(np.float64)
+        most, size = (float(np.nanmax(np.abs(array), initial=0.0)) for array in (apart, first.astype(np.float64)))
     return f"by at most {most:.3g}, of numbers up to {size:.3g}"
-
-
-def worst(pairs: Iterable[tuple[ModelNode, NodeVerdict]], most: int) -> list[tuple[ModelNode, NodeVerdict]]:
-    """Return the nodes with the largest errors as shares of their bounds, largest first."""
-    ranked = [pair for pair in pairs if pair[1].share is not None]
-    return sorted(ranked, key=lambda pair: -(pair[1].share or 0.0))[:most]

@@ -41,7 +41,7 @@ def known_text(backend: str, version: str, machine: str, results: Iterable[Resul
     A line has the operator version, the digest of its locked cases, and a letter for each case in their order; a number
     before a letter repeats it.
     """
-    letters = {result.case: _letter(result) for result in results}
+    letters = {result.case: _LETTERS.get(result.outcome, _NONE) for result in results if not is_about_invalid(result)}
     lines = [f"# opconform known results 1: {backend} {version}, on {machine}"]
     for lock in locks:
         text = "".join(letters.get(case.id, _NONE) for case in lock.cases)
@@ -49,10 +49,6 @@ def known_text(backend: str, version: str, machine: str, results: Iterable[Resul
             runs = re.sub(r"(.)\1+", lambda match: f"{len(match[0])}{match[1]}", text)
             lines.append(f"{lock.operator} {lock.digest[:SHORT]} {runs}")
     return "\n".join(lines) + "\n"
-
-
-def _letter(result: Result) -> str:
-    return _NONE if is_about_invalid(result) else _LETTERS.get(result.outcome, _NONE)
 
 
 def backend_of(file: Path) -> tuple[str, str, str]:

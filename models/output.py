@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -18,7 +18,7 @@ from ..cases.errors import OpconformError
 from ..cases.program import Input, Output, Program
 from ..reports.script import script_text
 from ..reports.text import counted, first_line, write_text
-from .audit import TIME_IS_OVER, JudgedNode, ModelAudit, NodeVerdict, worst
+from .audit import TIME_IS_OVER, JudgedNode, ModelAudit, NodeVerdict
 
 NODES, INDEX = "nodes.jsonl", "index.html"
 MOST_SCRIPTS = 20
@@ -43,44 +43,28 @@ check({operator!r}, inputs, {attributes!r}, got)
 
 @dataclass
 class AuditFolder:
-    """A folder that an audit is written to as it goes on."""
+    """A folder that an audit is written to as it goes on; `known` has the verdicts that it goes on from."""
 
     path: Path
-    digest: str
-    known: dict[str, NodeVerdict] = field(default_factory=dict)
+    known: Mapping[str, NodeVerdict]
+    lines: TextIO
     scripts: list[str] = field(default_factory=list)
-    _file: TextIO | None = None
 
     @classmethod
     def open(cls, path: Path, digest: str, *, resume: bool) -> AuditFolder:
         """Make the folder, or go on in one. Raises OpconformError if it has another audit, or cannot be written."""
-        folder = cls(path, digest)
-        lines = folder.path / NODES
+        file = path / NODES
         try:
             path.mkdir(parents=True, exist_ok=True)
-            if lines.exists():
+            if file.exists():
                 if not resume:
                     raise OpconformError(f"{path}: has an audit already; --resume goes on with it")
-                folder.known.update(folder._read(lines))
-                folder._file = lines.open("a", encoding="utf-8")
-            else:
-                folder._file = lines.open("w", encoding="utf-8")
-                folder._line({"digest": digest})
+                return cls(path, dict(_read(file, digest)), file.open("a", encoding="utf-8"))
+            folder = cls(path, {}, file.open("w", encoding="utf-8"))
+            folder._line({"digest": digest})
         except OSError as error:
             raise OpconformError(f"{path}: cannot be written: {error.strerror}") from None
         return folder
-
-    def _read(self, lines: Path) -> Iterator[tuple[str, NodeVerdict]]:
-        first, *rest = lines.read_text(encoding="utf-8").splitlines() or [""]
-        if _digest(first) != self.digest:
-            raise OpconformError(f"{self.path}: has the audit of another model, input, backend or release")
-        for line in rest:
-            try:
-                verdict = msgspec.json.decode(line, type=NodeVerdict)
-            except (msgspec.DecodeError, msgspec.ValidationError):
-                continue  # the torn end of an audit that was killed
-            if verdict.reason != TIME_IS_OVER:
-                yield verdict.path, verdict
 
     def add(self, judged: JudgedNode) -> None:
         """Write a verdict, and a script if the node is wrong."""
@@ -89,15 +73,26 @@ class AuditFolder:
             self.scripts.append(write_script(judged, self.path))
 
     def _line(self, content: Any) -> None:
-        if self._file is not None:
-            self._file.write(json.dumps(content) + "\n")
-            self._file.flush()
+        self.lines.write(json.dumps(content) + "\n")
+        self.lines.flush()
 
     def finish(self, page: str) -> None:
         """Write the page."""
-        if self._file is not None:
-            self._file.close()
+        self.lines.close()
         write_text(self.path / INDEX, page)
+
+
+def _read(file: Path, digest: str) -> Iterator[tuple[str, NodeVerdict]]:
+    first, *rest = file.read_text(encoding="utf-8").splitlines() or [""]
+    if _digest(first) != digest:
+        raise OpconformError(f"{file.parent}: has the audit of another model, input, backend or release")
+    for line in rest:
+        try:
+            verdict = msgspec.json.decode(line, type=NodeVerdict)
+        except (msgspec.DecodeError, msgspec.ValidationError):
+            continue  # the torn end of an audit that was killed
+        if verdict.reason != TIME_IS_OVER:
+            yield verdict.path, verdict
 
 
 def _digest(line: str) -> str | None:
@@ -199,9 +194,9 @@ def summary(audit: ModelAudit) -> Iterator[str]:
             yield f"also wrong: {verdict.path} ({verdict.operator}): {verdict.outcome}: {first_line(verdict.detail)}"
         if len(wrong) > 1 + _SHOWN:
             yield f"and {counted(len(wrong) - 1 - _SHOWN, 'other node')}"
-    ranked = worst(right, _SHOWN)
+    ranked = sorted((verdict for _, verdict in right if verdict.share is not None), key=lambda one: -(one.share or 0.0))
     if ranked:
-        told = ", ".join(f"{verdict.path} {verdict.share:.2g}" for _, verdict in ranked)
+        told = ", ".join(f"{verdict.path} {verdict.share:.2g}" for verdict in ranked[:_SHOWN])
         yield f"largest errors of right nodes, as shares of their bounds: {told}"
     sampled = [verdict for _, verdict in (*right, *wrong) if verdict.sample]
     if sampled:
@@ -216,7 +211,7 @@ def summary(audit: ModelAudit) -> Iterator[str]:
     yield from audit.notes
 
 
-def as_json(audit: ModelAudit) -> str:
+def audit_json(audit: ModelAudit) -> str:
     """Return an audit as JSON."""
     nodes = [msgspec.to_builtins(verdict) for _, verdict in audit.nodes]
     return json.dumps({"backend": audit.backend, "version": audit.version, "notes": audit.notes, "nodes": nodes})

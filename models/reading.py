@@ -49,6 +49,11 @@ class ModelNode:
         """The name with the path to it."""
         return f"{self.where}/{self.name}" if self.where else self.name
 
+    @property
+    def version(self) -> str:
+        """The operator version, or the operator's own name if no spec has it."""
+        return self.operator or (f"{self.domain}.{self.op_type}" if self.domain else self.op_type)
+
 
 @dataclass(frozen=True)
 class ReadModel:
@@ -61,11 +66,6 @@ class ReadModel:
     def opsets(self) -> Mapping[str, int]:
         """The opset of each domain."""
         return {_domain(entry.domain): int(entry.version) for entry in self.proto.opset_import}
-
-    @property
-    def opset(self) -> int:
-        """The opset of ai.onnx."""
-        return self.opsets.get("", 0)
 
     @functools.cached_property
     def constants(self) -> dict[str, Array]:
@@ -160,14 +160,18 @@ class ReadModel:
             Input(value.name, _type(value.type) or "float32", arrays[value.name].shape) for value in self.fed
         )
         outputs = tuple(Output(name, self.types.get(name, "float32"), None) for name in names)
-        operator = OperatorVersion("onnx", "model", self.opset)
-        program = ModelProgram(operator, (), inputs, outputs, self.opset, model=made.SerializeToString())
+        opset = self.opsets.get("", 0)
+        operator = OperatorVersion("onnx", "model", opset)
+        program = ModelProgram(operator, (), inputs, outputs, opset, model=made.SerializeToString())
         return program, tuple(arrays[value.name] for value in self.fed)
 
     def body(
         self, node: ModelNode, attribute: str, values: Mapping[str, Any], inputs: Sequence[Any]
-    ) -> BodyModel | None:
-        """Return a body of a node as a model, whose outer values are inputs; None if some are no tensors."""
+    ) -> tuple[ReadModel, dict[str, Array]] | None:
+        """Return a body of a node as a model, whose outer values are inputs, and its inputs.
+
+        None if some are no tensors.
+        """
         from onnx import ModelProto, helper  # noqa: PLC0415 - as above
 
         proto = self.proto.graph.node[node.index]
@@ -186,15 +190,7 @@ class ReadModel:
         for name, array in arrays.items():
             made.graph.input.append(helper.make_tensor_value_info(name, element_type(type_of(array)).onnx, array.shape))
         where = f"{node.path}/{attribute.removesuffix('_branch')}"
-        return BodyModel(ReadModel(made, where), arrays)
-
-
-@dataclass(frozen=True)
-class BodyModel:
-    """A body as a model of its own, with its inputs."""
-
-    model: ReadModel
-    arrays: Mapping[str, Array]
+        return ReadModel(made, where), arrays
 
 
 def read_model(path: Path) -> ReadModel:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -12,7 +13,7 @@ import numpy as np
 from ..api.call import library, source
 from ..cases.elements import type_of
 from ..cases.errors import OpconformError
-from ..cases.ids import CaseId, Selection, parse_id
+from ..cases.ids import CaseId, Selection, operator_version_of, parse_id
 from ..cases.program import Tensor
 from ..cases.results import Outcome, Result
 from ..generators.parameters import free_letters
@@ -86,13 +87,7 @@ def _alike(wanted: object, given: object) -> bool:
     return wanted is not None or given is None or given is Word.ABSENT
 
 
-@dataclass
-class _Tally:
-    exact: list[Result] = field(default_factory=list)
-    typed: list[Result] = field(default_factory=list)
-
-
-def wanted_of(model: ReadModel) -> list[tuple[ModelNode, _Wanted | None]]:
+def _wanted_of(model: ReadModel) -> list[tuple[ModelNode, _Wanted | None]]:
     """Return the nodes of a model with what their cases have to share; None for one without a spec file."""
     known = {name: type_of(array) for name, array in model.constants.items()} | dict(model.types)
     nodes = model.nodes(library())
@@ -119,21 +114,25 @@ def _wanted(node: ModelNode, types: Mapping[str, str], ranks: Mapping[str, int])
     return _Wanted(node, version, letters, attributes, first)
 
 
+def _by_operator(pairs: Iterable[tuple[ModelNode, _Wanted | None]]) -> dict[str, list[_Wanted]]:
+    by_operator: dict[str, list[_Wanted]] = {}
+    for node, wanted in pairs:
+        if wanted is not None:
+            by_operator.setdefault(node.operator, []).append(wanted)
+    return by_operator
+
+
 def supported(model: ReadModel, results: Iterable[Result]) -> list[NodeSupport]:
     """Return what results of one backend say of each node of a model.
 
     A node *passes* if valid cases of its version with its types, rank and attributes pass, and none fails; it *fails*
     if one of them fails. Lists of whole numbers, such as pads, need only be as long.
     """
-    pairs = wanted_of(model)
-    tallies = {node.path: _Tally() for node, _ in pairs}
-    by_operator: dict[str, list[_Wanted]] = {}
-    for node, wanted in pairs:
-        if wanted is not None:
-            by_operator.setdefault(node.operator, []).append(wanted)
+    pairs = _wanted_of(model)
+    typed, exact = defaultdict[str, list[Result]](list), defaultdict[str, list[Result]](list)
+    by_operator = _by_operator(pairs)
     for result in results:
-        operator = result.case.split("/", 2)
-        some = by_operator.get("/".join(operator[:2]), ())
+        some = by_operator.get(operator_version_of(result.case), ())
         if not some or is_about_invalid(result):
             continue
         case = parse_id(result.case)
@@ -142,11 +141,10 @@ def supported(model: ReadModel, results: Iterable[Result]) -> list[NodeSupport]:
         if row is None or row.rejected:
             continue
         for wanted in matching:
-            tally = tallies[wanted.node.path]
-            tally.typed.append(result)
+            typed[wanted.node.path].append(result)
             if wanted.is_like(row):
-                tally.exact.append(result)
-    return [_support(node, wanted, tallies[node.path]) for node, wanted in pairs]
+                exact[wanted.node.path].append(result)
+    return [_support(node, wanted, typed[node.path], exact[node.path]) for node, wanted in pairs]
 
 
 def _row(case: CaseId) -> Row | None:
@@ -156,15 +154,15 @@ def _row(case: CaseId) -> Row | None:
         return None
 
 
-def _support(node: ModelNode, wanted: _Wanted | None, tally: _Tally) -> NodeSupport:
+def _support(node: ModelNode, wanted: _Wanted | None, typed: Sequence[Result], exact: Sequence[Result]) -> NodeSupport:
+    """Return what is known of a node: `typed` results have its types, `exact` ones its rank and attributes too."""
     if wanted is None:
-        name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-        return NodeSupport(node.path, name, "unknown", reason="no spec file for this operator version")
-    failing = [result for result in tally.exact if result.outcome in ALWAYS_FAILING]
-    passing = [result for result in tally.exact if result.outcome is Outcome.PASS]
-    first = next(iter(failing or passing or tally.exact), None)
+        return NodeSupport(node.path, node.version, "unknown", reason="no spec file for this operator version")
+    failing = [result for result in exact if result.outcome in ALWAYS_FAILING]
+    passing = [result for result in exact if result.outcome is Outcome.PASS]
+    first = next(iter(failing or passing or exact), None)
     if first is None:
-        return NodeSupport(node.path, node.operator, "unknown", wanted.text, reason=_unknown(tally.typed))
+        return NodeSupport(node.path, node.operator, "unknown", wanted.text, reason=_unknown(typed))
     answer: Answer = "fails" if failing else "passes" if passing else "unsupported"
     return NodeSupport(
         node.path,
@@ -187,11 +185,7 @@ def _unknown(typed: Sequence[Result]) -> str:
 
 def cases_for(model: ReadModel, seed: int) -> Iterator[str]:
     """Yield the ids of the cases of a model's operator versions that have the types of one of its nodes."""
-    by_operator: dict[str, list[_Wanted]] = {}
-    for node, wanted in wanted_of(model):
-        if wanted is not None:
-            by_operator.setdefault(node.operator, []).append(wanted)
-    for operator, some in by_operator.items():
+    for operator, some in _by_operator(_wanted_of(model)).items():
         for text in planned(library(), Selection(globs=(operator,), seed=seed)):
             case = parse_id(text)
             if any(wanted.has_types(case) for wanted in some):

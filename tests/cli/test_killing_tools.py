@@ -23,7 +23,7 @@ RECORD = Path(__file__).parents[2] / "docs" / "tool-kills.jsonl"
 
 def matrix(name: str) -> VersionMatrix:
     source = GeneratedCases()
-    smoke = [text for text in suite_cases("smoke") if text.startswith(f"{name}/")]
+    smoke = {name: [text for text in suite_cases("smoke") if text.startswith(f"{name}/")]}
     return tools_tested(source, name, list(selected(source, Selection((name,)))), smoke)
 
 

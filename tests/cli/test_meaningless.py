@@ -18,7 +18,6 @@ from opconform.cli.meaningless import (
     REASONS,
     SHARE,
     Admitted,
-    MeaninglessOptions,
     admitted_by,
     explained,
     read_admitted,
@@ -74,15 +73,15 @@ def test_a_case_without_a_reason_is_missing_and_a_reason_without_a_case_idle() -
 def test_a_run_lists_cases_and_keeps_what_has_not_changed(tmp_path: Path, capsys, monkeypatch) -> None:
     record, page = tmp_path / "record.jsonl", tmp_path / "page.md"
     selection = Selection(("onnx/Trilu-14/string/3x4/upper=0/*",))
-    options = MeaninglessOptions(selection, jobs=1, record=record, markdown=page)
-    assert run_meaningless(options) == 0
+    options = {"specs": None, "jobs": 1, "record": record, "markdown": page}
+    assert run_meaningless(selection, **options) == 0
     (one,) = read_admitted(record).values()
     assert [text.rpartition("/")[2] for text in one.found] == ["text"], "text has no zero"
     assert re.search(r"^\| silence text-zero.* \| 1 \| onnx/Trilu \|$", page.read_text(), re.MULTILINE)
     assert json.loads(record.read_text().splitlines()[0]) == {"format": 1}
     monkeypatch.setattr(meaningless, "REASONS", tmp_path / "none.yaml")
     (tmp_path / "none.yaml").write_text("{}")
-    assert run_meaningless(options) == 1
+    assert run_meaningless(selection, **options) == 1
     assert "no reason says why" in capsys.readouterr().out
 
 

@@ -173,7 +173,7 @@ def test_a_check_makes_again_only_what_runs_of_this_suite_do_not_have(
     suite = {"version": "0.1.0", "digest": suite_digest(Library(specs, vocabularies()))}
     same = write_folder(tmp_path / "same", results, suite=suite)
     with monkeypatch.context() as patch:
-        patch.setattr("opconform.cli.locking.ProcessPoolExecutor", None)  # nothing is made
+        patch.setattr("opconform.generators.source.GeneratedCases.batches", None)  # nothing is made
         done = lock("--check", "--results", same)
     assert (done.exit_code, f"the lock matches the suite: {len(cases)} cases" in done.output) == (0, True)
     results[3] = msgspec.structs.replace(results[3], expectation_digest="0" * 64)
