@@ -8,7 +8,7 @@ import itertools
 import json
 import math
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -319,51 +319,6 @@ def _certificates(file: Path, cases: set[str]) -> dict[str, str]:
     return {case: line.decode().strip() for case, line in lines if line is not None}
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What to make of a case: its id, the digests in its results, the kept answers, and whether script and derivation.
-
-    A script takes as much space as everything else, and deriving bounds as much time: `failed` cases get the former,
-    wrong answers (`derived`) the latter. `kinds` are those of the backends that have results.
-    """
-
-    name: str
-    digests: frozenset[tuple[str | None, str | None]]
-    answers: Mapping[int, list[Any]]
-    derived: bool = True
-    failed: bool = True
-    kinds: tuple[BackendKind, ...] = ("run",)
-
-
-@dataclass(frozen=True)
-class Made:
-    """What the suite knows of a case, which needs its generators. `why`: the reason if there is nothing."""
-
-    fields: Mapping[str, Any]
-    script: str | None
-    why: str | None
-    answers: Mapping[int, Mapping[str, Any]]
-
-
-def make(source: GeneratedCases, asked: Sequence[Asked]) -> list[Made]:
-    """Return what the suite knows of these cases; cases that differ only in their draw should be neighbours."""
-    made = made_again(source, [wanted.name for wanted in asked])
-    return [_make(source, wanted, case, why) for wanted, (case, why) in zip(asked, made, strict=True)]
-
-
-def _make(source: GeneratedCases, asked: Asked, case: Batch | None, why: str | None) -> Made:
-    why = why or (None if case is None else _changed(case, asked.digests))
-    same = None if why else case
-    answers = {column: _answer(outputs, same) for column, outputs in asked.answers.items()}
-    if same is None:
-        return Made({}, None, why, answers)
-    runs = not {"run", "convert"}.isdisjoint(asked.kinds)
-    script = script_of(same) if asked.failed and runs else None
-    fields = case_told(source, same, derived=asked.derived)
-    fields |= {"tools": [{"kind": kind, "lines": tool_lines(source, kind, asked.name)} for kind in asked.kinds]}
-    return Made({**fields, "runs": runs}, script, None, answers)
-
-
 def tool_lines(source: GeneratedCases, kind: BackendKind, name: str) -> list[str]:
     """Return what an inferencer or a checker has to say of a case, one admissible answer a line; none for others."""
     if kind not in ("infer", "check"):
@@ -394,11 +349,16 @@ class Details:
     failing: Collection[int]
 
     def of(self, numbers: Sequence[int]) -> Iterator[tuple[int, dict[str, Any], str | None]]:
-        """Yield each case's number, its details, and the script that reproduces it, None if there is none."""
+        """Yield each case's number, its details, and the script that reproduces it, None if there is none.
+
+        Cases that differ only in their draw are neighbours, and made together.
+        """
         for start in range(0, len(numbers), _TOGETHER):
             part = sorted(numbers[start : start + _TOGETHER])
             results = self._results(part)
-            yield from self._details(part, results, make(self.source, self._asked(part, results)))
+            made = made_again(self.source, [self.gathered.cases[number] for number in part])
+            for number, (case, why) in zip(part, made, strict=True):
+                yield number, *self._details(number, results[number], case, why)
 
     def _results(self, numbers: Sequence[int]) -> dict[int, dict[int, Result]]:
         by_case: dict[int, dict[int, Result]] = {number: {} for number in numbers}
@@ -407,21 +367,36 @@ class Details:
                 by_case[number][index] = result
         return by_case
 
-    def _asked(self, numbers: Sequence[int], results: Mapping[int, Mapping[int, Result]]) -> list[Asked]:
-        asked = []
-        for number in numbers:
-            name = self.gathered.cases[number]
-            kinds = {column: self._kinds[column] for column in results[number]}
-            digests = frozenset(  # tools that run nothing have expectations of their own
+    def _details(
+        self, number: int, results: Mapping[int, Result], case: Batch | None, why: str | None
+    ) -> tuple[dict[str, Any], str | None]:
+        """Return a case's details and its script; `why`: the reason if the suite does not make the case.
+
+        A script takes as much space as everything else, and deriving bounds as much time: cases that fail get the
+        former, wrong answers the latter.
+        """
+        name, kinds = self.gathered.cases[number], {column: self._kinds[column] for column in results}
+        if case is not None:
+            digests = {  # tools that run nothing have expectations of their own
                 (r.case_digest, r.expectation_digest if kinds[column] == "run" else None)
-                for column, r in results[number].items()
-            )
-            kept = {column: self.kept.answers.get((name, column)) for column in results[number]}
-            wrong = any(r.outcome in _WRONG and kinds[column] == "run" for column, r in results[number].items())
-            answers = {column: o for column, o in kept.items() if isinstance(o, list) and kinds[column] == "run"}
-            every = tuple(dict.fromkeys(kinds.values()))
-            asked.append(Asked(name, digests, answers, wrong, number in self.failing, every))
-        return asked
+                for column, r in results.items()
+            }
+            why = _changed(case, digests)
+        same = None if why else case
+        fields: dict[str, Any] = {"id": name, "why": None if why is None else shown(why)}
+        script = None
+        if same is not None:
+            runs = not {"run", "convert"}.isdisjoint(kinds.values())
+            script = script_of(same) if number in self.failing and runs else None
+            wrong = any(r.outcome in _WRONG and kinds[column] == "run" for column, r in results.items())
+            fields |= case_told(self.source, same, derived=wrong)
+            every = dict.fromkeys(kinds.values())
+            fields["tools"] = [{"kind": kind, "lines": tool_lines(self.source, kind, name)} for kind in every]
+            fields["runs"] = runs
+        if name in self.kept.certificates:
+            fields["certificate"] = self.kept.certificates[name]
+        fields["results"] = [self._result(name, column, result, same) for column, result in results.items()]
+        return fields, script
 
     @functools.cached_property
     def _kinds(self) -> list[BackendKind]:
@@ -429,28 +404,11 @@ class Details:
         kinds: list[BackendKind] = []
         for column in self.gathered.columns:
             abouts = [record.get("backends", {}).get(column.name, {}) for record in column.run_jsons]
-            facts: Mapping[str, Any] = next(
-                (about["facts"] for about in abouts if "kind" in about.get("facts", {})), {}
-            )
-            kind = facts.get("kind", "run")
+            kind = next((facts["kind"] for about in abouts if "kind" in (facts := about.get("facts", {}))), "run")
             kinds.append(cast(BackendKind, kind) if kind in get_args(BackendKind) else "run")
         return kinds
 
-    def _details(
-        self, numbers: Sequence[int], results: Mapping[int, Mapping[int, Result]], made: Sequence[Made]
-    ) -> Iterator[tuple[int, dict[str, Any], str | None]]:
-        for number, remade in zip(numbers, made, strict=True):
-            name = self.gathered.cases[number]
-            fields = {"id": name, "why": None if remade.why is None else shown(remade.why), **remade.fields}
-            if name in self.kept.certificates:
-                fields["certificate"] = self.kept.certificates[name]
-            fields["results"] = [
-                self._result(name, column, result, remade.answers.get(column))
-                for column, result in results[number].items()
-            ]
-            yield number, fields, remade.script
-
-    def _result(self, name: str, column: int, result: Result, answer: Mapping[str, Any] | None) -> dict[str, Any]:
+    def _result(self, name: str, column: int, result: Result, case: Batch | None) -> dict[str, Any]:
         fields: dict[str, Any] = {"backend": column, "outcome": str(result.outcome)}
         fields["detail"] = None if result.detail is None else shown(result.detail)
         fields["reason"] = None if result.reason is None else shown(result.reason, 100)
@@ -459,12 +417,11 @@ class Details:
         }
         fields |= {"share": result.bound_ratio, "level": result.level, "seconds": result.seconds}
         fields["accuracy"] = self.kept.accuracies.get((name, column))
-        if answer is not None:
-            return {**fields, **answer}
-        if self._kinds[column] != "run":  # the message says what a tool answered
-            return fields | {"answer": None, "not_kept": None}
-        why = self.kept.answers.get((name, column))
-        return fields | {"answer": None, "not_kept": shown(why, 300) if isinstance(why, str) else None}
+        # the message says what a tool answered
+        kept = self.kept.answers.get((name, column)) if self._kinds[column] == "run" else None
+        if isinstance(kept, list):
+            return fields | _answer(kept, case)
+        return fields | {"answer": None, "not_kept": shown(kept, 300) if isinstance(kept, str) else None}
 
 
 def _answer(outputs: Sequence[Any], case: Batch | None) -> dict[str, Any]:
@@ -505,9 +462,8 @@ def _made_alone(source: GeneratedCases, name: str) -> tuple[Batch | None, str | 
         return None, f"the suite no longer has this case: {error}"
 
 
-def _changed(case: Batch, digests: Iterable[tuple[str | None, str | None]]) -> str | None:
+def _changed(case: Batch, digests: Collection[tuple[str | None, str | None]]) -> str | None:
     """Return why a case differs from the one that was run, by both digests; None if it is the same."""
-    digests = list(digests)
     if any(digest not in (None, case.digest) for digest, _ in digests):
         return "the suite now makes this case with another program or other inputs"
     if any(digest not in (None, case.expectation.digest) for _, digest in digests):
@@ -596,11 +552,12 @@ LICENCES = ("vendor/VENDORED.md", "vendor/d3.LICENSE", "vendor/plot.LICENSE", "v
 
 def write_cases(site: SiteWriter, gathered: Gathered) -> None:
     """Write the pages, their scripts, and the data of all cases. Raises OpconformError if a folder was changed."""
-    numbers = detailed(gathered)
+    numbers, failing = detailed(gathered), frozenset(failing_cases(gathered))
+    details = Details(gathered, source_of(gathered), kept_of(gathered, numbers), failing).of(numbers)
     chunk_of = [0] * len(gathered.cases)
-    for chunk_number, chunk in enumerate(chunks(_details(gathered, numbers)), 1):
-        write_packed(site, f"chunk-{chunk_number}", chunk.content)
-        for number in chunk.cases:
+    for chunk_number, (cases, content_of_chunk) in enumerate(chunks(details), 1):
+        write_packed(site, f"chunk-{chunk_number}", content_of_chunk)
+        for number in cases:
             chunk_of[number] = chunk_number
     head, columns = index_of(gathered, chunk_of)
     head |= {"reproduce": reproduce_lines(gathered), "corpus": _from_files(gathered), "most": MOST, "few": FEW}
@@ -617,10 +574,6 @@ def detailed(gathered: Gathered) -> list[int]:
     if len(gathered.cases) > FEW:
         return sorted(failing[:MOST])
     return list(range(len(gathered.cases)))
-
-
-def _details(gathered: Gathered, numbers: Sequence[int]) -> Any:
-    return Details(gathered, source_of(gathered), kept_of(gathered, numbers), set(failing_cases(gathered))).of(numbers)
 
 
 def source_of(gathered: Gathered) -> GeneratedCases:
