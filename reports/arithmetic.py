@@ -23,6 +23,13 @@ from .text import NOTHING, percent, printable
 Probe: TypeAlias = Literal["accumulator", "inputs", "rounding", "partial-sums"]
 DIFFERS = "differently, by case"
 IN_FULL = "in full"
+SUBJECTS = {
+    "probe-accumulator": "adds up like {}",
+    "probe-inputs": "reads inputs like {}",
+    "probe-rounding": "rounds {}",
+    "probe-partial-sums": "partial sums {}",
+}
+"""The sentence for a probe's finding, with a placeholder."""
 
 _FORMATS = {8: "bfloat16", 11: "tf32", 24: "float32", 53: "float64"}
 _BITS = re.compile(r"(beside|upon)-2\^(\d+)")
@@ -206,6 +213,14 @@ class SharedTrait:
     cases: tuple[str, ...]
 
     @property
+    def words(self) -> str:
+        """Return a probe's finding in words; empty for a silence, and for inputs that are read in full."""
+        form = SUBJECTS.get(self.subject)
+        if form is None or (self.subject, self.behaviour) == ("probe-inputs", IN_FULL):
+            return ""
+        return form.format(self.behaviour).replace(f"like {DIFFERS}", DIFFERS)
+
+    @property
     def types(self) -> tuple[str, ...]:
         """Return the types, in order of first appearance."""
         return tuple(dict.fromkeys(probed.type for probed in self.places))
@@ -306,14 +321,12 @@ def evidence_on(declaration: Declaration, seen: Fingerprints, backend: str) -> l
 
 
 _View: TypeAlias = tuple[Bearing, str | None]
+_WEIGHT: Sequence[Bearing] = ("contradicted", "supported", "not shown")
 
 
 def _joined(views: Sequence[_View]) -> _View:
-    for wanted in ("contradicted", "supported"):
-        cases = [case or "" for bearing, case in views if bearing == wanted]
-        if cases:
-            return ("contradicted" if wanted == "contradicted" else "supported"), min(cases) or None
-    return "not shown", None
+    """Return the weightiest view, with the first case by id."""
+    return min(views, key=lambda view: (_WEIGHT.index(view[0]), view[1] or ""), default=("not shown", None))
 
 
 def _fields(
@@ -466,13 +479,6 @@ def attached_accuracy(attachments: Mapping[str, Any]) -> Accuracy | None:
 _WORDS = {Grade.ROUNDED: "rounded"}
 _STYLES = {Grade.OUTSIDE: "red", Grade.NARROW: "yellow", Grade.STEPWISE: "yellow", Grade.DECLARED: "yellow"}
 _LEGEND = "the worst case's grade, and the largest error as a share of the widest bound"
-SUBJECTS = {
-    "probe-accumulator": "adds up like {}",
-    "probe-inputs": "reads inputs like {}",
-    "probe-rounding": "rounds {}",
-    "probe-partial-sums": "partial sums {}",
-}
-"""The sentence for a probe's finding, with a placeholder."""
 
 
 @dataclass
@@ -549,16 +555,9 @@ def _cell(graded: Sequence[Graded]) -> Text:
 def _behaves_like(fingerprints: Fingerprints, backend: str) -> Iterable[Text]:
     alike = rolled_up(fingerprints.traits(backend))
     for trait in alike:
-        form = SUBJECTS.get(trait.subject)
-        if form is None or (trait.subject, trait.behaviour) == ("probe-inputs", IN_FULL):
-            continue
-        words = (
-            form.replace("like {}", "{}").format(DIFFERS)
-            if trait.behaviour == DIFFERS
-            else form.format(trait.behaviour)
-        )
-        yield Text(f"  {words}: {', '.join(map(printable, trait.types))}{_where(trait, alike)}")
-        yield from (Text(f"    shown by {printable(case)}", "dim") for case in trait.cases)
+        if trait.words:
+            yield Text(f"  {trait.words}: {', '.join(map(printable, trait.types))}{_where(trait, alike)}")
+            yield from (Text(f"    shown by {printable(case)}", "dim") for case in trait.cases)
     # a probe's finding on the accumulator says more than the options that single cases admit
     yield from _silences([trait for trait in alike if trait.subject not in SUBJECTS and trait.subject != "accumulator"])
 

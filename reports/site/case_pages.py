@@ -267,7 +267,9 @@ def kept_of(gathered: Gathered, wanted: Sequence[int]) -> Kept:
     answers: dict[tuple[str, int], list[Any] | str] = {}
     accuracies: dict[tuple[str, int], Mapping[str, Any]] = {}
     certificates: dict[str, str] = {}
-    places = {(folder, c.name): n for n, c in enumerate(gathered.columns) for folder in c.folders}
+    places = {
+        (folder, c.name): n for n, c in enumerate(gathered.columns) for folder in (part.folder for part in c.parts)
+    }
     for folder in dict.fromkeys(folder for folder, _ in places):
         for fields in _lines(folder / OUTPUTS, cases, _ANSWERS):
             column = places.get((folder, str(fields.get("backend"))))
@@ -403,8 +405,8 @@ class Details:
         """The kind of each column's backend."""
         kinds: list[BackendKind] = []
         for column in self.gathered.columns:
-            abouts = [record.get("backends", {}).get(column.name, {}) for record in column.run_jsons]
-            kind = next((facts["kind"] for about in abouts if "kind" in (facts := about.get("facts", {}))), "run")
+            abouts = (part.about(column.name) for part in column.parts)
+            kind = next((about.facts["kind"] for about in abouts if "kind" in about.facts), "run")
             kinds.append(cast(BackendKind, kind) if kind in get_args(BackendKind) else "run")
         return kinds
 
@@ -560,7 +562,8 @@ def write_cases(site: SiteWriter, gathered: Gathered) -> None:
         for number in cases:
             chunk_of[number] = chunk_number
     head, columns = index_of(gathered, chunk_of)
-    head |= {"reproduce": reproduce_lines(gathered), "corpus": _from_files(gathered), "most": MOST, "few": FEW}
+    from_files = any(part.run_json.get("corpus") for column in gathered.columns for part in column.parts)
+    head |= {"reproduce": reproduce_lines(gathered), "corpus": from_files, "most": MOST, "few": FEW}
     write_packed(site, "index", table_bytes(head, columns))
     write_packed(site, "words", strict_json(words_of(gathered)))
     site.asset(*ASSETS, "cases.js", *LIBRARIES, *LICENCES)
@@ -578,14 +581,9 @@ def detailed(gathered: Gathered) -> list[int]:
 
 def source_of(gathered: Gathered) -> GeneratedCases:
     """Return the source of the runs' cases, as far as they are generated."""
-    run_records = [run_record for column in gathered.columns for run_record in column.run_jsons]
-    options = [record["options"] for record in run_records if isinstance(record.get("options"), dict)]
+    options = [part.run_json.get("options") or {} for column in gathered.columns for part in column.parts]
     specs = next((given["specs"] for given in options if given.get("specs")), None)
     return GeneratedCases(
         None if specs is None or not Path(specs).is_dir() else Path(specs),
         gathered.terms.declaration or Declaration(),
     )
-
-
-def _from_files(gathered: Gathered) -> bool:
-    return any(run_record.get("corpus") for column in gathered.columns for run_record in column.run_jsons)

@@ -159,7 +159,7 @@ def ranking(gathered: Gathered, knowledge: Knowledge, past: Past) -> list[Ranked
 
 def _ran(column: Column) -> str:
     """Return the day of a backend's run, and the machine, from its `run.json`."""
-    run_record = column.run_jsons[0]
+    run_record = column.parts[0].run_json
     machine = run_record.get("machine") or {}
     python = f"Python {machine['python']}" if machine.get("python") else ""
     cores = counted(machine["cores"], "core") if isinstance(machine.get("cores"), int) else ""
