@@ -301,8 +301,8 @@ def _run(progress: _Progress, folder: ResultsFolder, console: Console) -> int:
     # Last, when everything else is written.
     folder.finish(status, code, {**_description(progress), **tables.to_dict(problems)})
     seconds = None if goes_on else time.monotonic() - started
-    summary = tables.summary(
-        code,
+    summary = replace(
+        tables.summary(code),
         versions=progress.versions,
         clause_text=session.suite.clause_text,
         problems=[*problems, *broken, *lost, *deaths_told(progress.deaths, progress.more_deaths)],

@@ -97,36 +97,10 @@ class Tables:
             lines.append(f"{backend} passes {counted(counts.total(), 'case')} that it does not claim: {first}")
         return lines
 
-    def summary(
-        self,
-        exit_code: int,
-        *,
-        versions: Mapping[str, str],
-        clause_text: Callable[[str, str], str | None],
-        problems: Sequence[str],
-        seconds: float | None,
-        folders: Iterable[Path],
-        partial: bool,
-        unfinished: Iterable[Path] = (),
-        names: Mapping[str, str] | None = None,
-    ) -> Summary:
-        """Return the summary; the last five arguments are fields of `Summary`."""
-        return Summary(
-            self.tally,
-            self.behaviours,
-            self.failures,
-            exit_code,
-            versions,
-            clause_text,
-            self.terms.declaration is not None,
-            problems,
-            seconds,
-            [*map(str, folders)],
-            arithmetic=self.arithmetic,
-            partial=partial,
-            unfinished=[*map(str, unfinished)],
-            names=names or {},
-        )
+    def summary(self, exit_code: int) -> Summary:
+        """Return a summary that lacks what only the caller knows: versions, problems, folders and others."""
+        declared, counted_so = self.terms.declaration is not None, (self.tally, self.behaviours, self.failures)
+        return Summary(*counted_so, exit_code, declared=declared, arithmetic=self.arithmetic)
 
 
 def clause_text_of(library: Library) -> Callable[[str, str], str | None]:

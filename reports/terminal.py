@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from rich.cells import cell_len
@@ -22,7 +23,7 @@ from ..cases.results import Outcome, Result
 from ..cases.short import known_short_id
 from .arithmetic import ArithmeticTables, print_arithmetic
 from .tally import NOTHING_JUDGED, Behaviours, ChosenOptions, FailureGroup, Failures, Figures, Tally
-from .text import NOTHING, WIDE, counted, first_line, percent, printable, reproduce_line
+from .text import NOTHING, WIDE, counted, cut, first_line, percent, printable, reproduce_line
 
 ClauseText = Callable[[str, str], str | None]
 """Returns a clause's text by operator version and clause id."""
@@ -76,10 +77,10 @@ class Summary:
     declared: bool = False
     problems: Sequence[str] = ()
     seconds: float | None = None
-    folders: Sequence[str] = ()
+    folders: Sequence[Path | str] = ()
     arithmetic: ArithmeticTables = field(default_factory=ArithmeticTables)
     partial: bool = False
-    unfinished: Sequence[str] = ()
+    unfinished: Sequence[Path | str] = ()
     short: Callable[[str], str] = known_short_id
     names: Mapping[str, str] = field(default_factory=dict)
 
@@ -152,7 +153,7 @@ def _print_operators(console: Console, summary: Summary, most: int) -> None:
     for number, (operator, count, *others) in enumerate(rows):
         cells = [f"{operator:<{wide[0]}}", f"{count:>{wide[1]}}", *map(str.ljust, others, wide[2:])]
         line = "  ".join(cells).rstrip()
-        line = _cut(line, console.width - 1) if console.is_terminal else line
+        line = cut(line, console.width - 1) if console.is_terminal else line
         console.print(Text(line, "" if number else "dim"), soft_wrap=True)
     if len(operators) > most:
         rest = operators[most:]
@@ -273,17 +274,13 @@ def _print_failure(console: Console, summary: Summary, shared: _Shared, look: _L
         reproduce = f"  reproduce: {reproduce_line(result, summary.short)}"
     _line(console, Text(reproduce), copied=True)
     if alike.count > 1:
-        where = _cut(printable(alike.where), _BRIEF_LENGTH // 2) if look.brief else printable(alike.where)
+        where = cut(printable(alike.where), _BRIEF_LENGTH // 2) if look.brief else printable(alike.where)
         _line(console, Text(", ".join(filter(None, (f"and {alike.count - 1:,} more like it", where))), "dim"), indent=2)
 
 
 def _fits(console: Console, line: str) -> bool:
     """Return whether a line needs no second row; in a file, whether it is of a bearable length."""
     return cell_len(line) <= (console.width if console.is_terminal else WIDE)
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 def _line(console: Console, text: Text, *, indent: int = 0, copied: bool = False) -> None:
@@ -303,16 +300,16 @@ def _clause_line(result: Result, clause_text: ClauseText, look: _Look) -> Text |
         return None
     names = [printable(clause.rpartition("#")[2]) for clause in result.clauses]
     text = printable(clause_text(operator_version_of(result.case), result.clauses[0]) or "")
-    text = _cut(text, _BRIEF_LENGTH // 2) if look.brief else text
+    text = cut(text, _BRIEF_LENGTH // 2) if look.brief else text
     line = Text(f"clause {names[0]}{f': {text}' if text else ''}")
     return line.append(f" (also {', '.join(names[1:])})", "dim") if names[1:] and not look.brief else line
 
 
 def _detail_lines(detail: str, look: _Look) -> list[str]:
     """Return the beginning of a detail, each line safe to show."""
-    lines = printable(_cut(detail, _DETAIL_LENGTH)).splitlines()
+    lines = printable(cut(detail, _DETAIL_LENGTH)).splitlines()
     if look.brief:
-        return [_cut(line, _BRIEF_LENGTH) for line in lines[: look.lines]]
+        return [cut(line, _BRIEF_LENGTH) for line in lines[: look.lines]]
     more = len(lines) - look.lines
     return lines[: look.lines] + ([f"… {counted(more, 'more line')} in results.jsonl"] if more > 0 else [])
 
@@ -419,7 +416,7 @@ def _print_problems(console: Console, summary: Summary, *, brief: bool) -> None:
     """Print what is wrong apart from the cases, what is suspended, and why nothing could be judged."""
     problems, suspensions = summary.problems[: _PROBLEMS if brief else None], summary.tally.suspensions
     for problem in map(printable, problems):
-        _line(console, Text(_cut(problem, _BRIEF_LENGTH) if brief else problem, "red"))
+        _line(console, Text(cut(problem, _BRIEF_LENGTH) if brief else problem, "red"))
     if len(problems) < len(summary.problems):
         console.print(Text(f"and {counted(len(summary.problems) - len(problems), 'more problem')}", "red"))
     if brief and len(suspensions) > 1:
@@ -439,11 +436,11 @@ def _print_ending(console: Console, summary: Summary, detail: Detail) -> None:
     _print_problems(console, summary, brief=not isinstance(detail, frozenset))
     if not summary.folders:
         return
-    console.print(Text(f"results: {printable(', '.join(summary.folders))}"), soft_wrap=True)
+    console.print(Text(f"results: {printable(', '.join(map(str, summary.folders)))}"), soft_wrap=True)
     for folder in summary.unfinished[:_WORST]:
-        console.print(Text(f"finish it: {printable(shlex.join([*_RESUME, folder]))}"), soft_wrap=True)
+        console.print(Text(f"finish it: {printable(shlex.join([*_RESUME, str(folder)]))}"), soft_wrap=True)
     if detail == "brief":
-        report = ["opconform", "report", *summary.folders, *(["--partial"] if summary.partial else [])]
+        report = ["opconform", "report", *map(str, summary.folders), *(["--partial"] if summary.partial else [])]
         more = {"kinds": ["--kinds"] if summary.failures.count else [], "site": ["--html", "site"]}
         for name, options in more.items():
             if options:

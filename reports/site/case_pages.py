@@ -32,6 +32,7 @@ from ..folder import inflated
 from ..runs import ACCURACY, CERTIFICATES, OUTPUTS
 from ..script import script_text, short_reproduction
 from ..show import certificate_lines, clauses_of, node_text, operation_lines, output_names
+from ..text import cut
 from .case_lists import (
     chunks,
     failing_cases,
@@ -518,11 +519,7 @@ def _derivation(source: GeneratedCases, case: Batch) -> list[str] | None:
     """Return the lines of the derivation, None if it would take too long."""
     if sum(count(array.shape) for array in case.tensors()) > _LARGEST:
         return None
-    return [_short(line) for line in certificate_lines(certificate(source, case))]
-
-
-def _short(line: str) -> str:
-    return line if len(line) <= 1000 else f"{line[:1000]}…"
+    return [cut(line, 1000) for line in certificate_lines(certificate(source, case))]
 
 
 def script_of(case: Batch) -> str | None:

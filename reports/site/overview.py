@@ -290,8 +290,7 @@ def _suite_told(gathered: Gathered) -> tuple[str, str]:
 def worst_of(gathered: Gathered) -> dict[str, list[FailureGroup]]:
     """Return the kinds of failures of each backend, crashes first, then the most frequent."""
     groups: dict[str, list[FailureGroup]] = {column.name: [] for column in gathered.columns}
-    failures = gathered.tables.failures
-    for alike in sorted(failures.first(failures.kinds), key=_badness):
+    for alike in sorted(gathered.tables.failures.groups(), key=_badness):
         groups[alike.first.backend].append(alike)
     return groups
 
