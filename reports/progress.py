@@ -19,7 +19,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ..cases.results import Outcome, Result
+from ..cases.results import Outcome
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ _NEUTRAL = frozenset({Outcome.UNSUPPORTED, Outcome.WAIVED, Outcome.ACCEPTED_INVA
 
 
 class RunProgress:
-    """Shows results as they are added; a context manager."""
+    """Shows results as they are counted; a context manager."""
 
     def __init__(
         self,
@@ -81,12 +81,8 @@ class RunProgress:
         self._line_at = self._next_line()
         self._live = Live(get_renderable=self._shown, console=console, refresh_per_second=8, transient=True)
 
-    def add(self, result: Result) -> None:
-        """Count a result; the terminal is redrawn from time to time, not here."""
-        self.count(result.outcome)
-
     def count(self, outcome: Outcome) -> None:
-        """Count a result."""
+        """Count a result; the terminal is redrawn from time to time, not here."""
         self.outcomes[outcome] += 1
         self.done += 1
         if self._plain and (self.done >= self._line_at or self._clock() - self._reported >= _PLAIN_EVERY):

@@ -20,7 +20,7 @@ from ..specs.loader import Library
 from .arithmetic import ATTACHMENT, ArithmeticTables, attached_accuracy
 from .folder import INTERRUPTED
 from .progress import tracked
-from .runs import RESULTS, MergedRun, RunPart, RunRecord, StoredResult, StoredResults, Terms, read_run, shards_told
+from .runs import RESULTS, MergedRun, RunRecord, StoredResult, StoredResults, Terms, read_run, shards_told
 from .tally import OUR_SIDE_FAILED, Behaviours, Failures, Tally
 from .terminal import Summary
 from .text import counted, deaths_told
@@ -139,7 +139,7 @@ def take_kept(folder: Path, tables: Tables, seen: Callable[[StoredResult], None]
     return kept
 
 
-Seen: TypeAlias = Callable[[RunPart, StoredResult], None]
+Seen: TypeAlias = Callable[[RunRecord, StoredResult], None]
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def _count(merged: MergedRun, tables: Tables, seen: Seen | None) -> list[int]:
     return counts
 
 
-def _of_part(part: RunPart, seen: Seen | None) -> Callable[[StoredResult], None] | None:
+def _of_part(part: RunRecord, seen: Seen | None) -> Callable[[StoredResult], None] | None:
     return None if seen is None else lambda kept: seen(part, kept)
 
 

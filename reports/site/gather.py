@@ -17,7 +17,7 @@ from ...generators.source import GeneratedCases
 from ...runners.judging.terms import is_about_invalid
 from ...specs.loader import Library
 from ...specs.model import STANDARDS
-from ..runs import RESULTS, MergedRun, RunPart, StoredResult, Terms, names_of
+from ..runs import RESULTS, MergedRun, RunRecord, StoredResult, Terms, names_of
 from ..tables import CountedRuns, count, terms_of
 from ..tally import ChosenOptions, Figures
 
@@ -43,7 +43,7 @@ class Column:
 
     name: str
     version: str
-    parts: Sequence[RunPart]
+    parts: Sequence[RunRecord]
     places: Sequence[ResultLocation | None]
 
 
@@ -132,7 +132,7 @@ def gather(wholes: Sequence[MergedRun]) -> Gathered:
     clauses: dict[str, tuple[str, ...]] = {}
     same: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def seen(part: RunPart, kept: StoredResult) -> None:
+    def seen(part: RunRecord, kept: StoredResult) -> None:
         result = kept.result
         if result.backend not in places:
             raise OpconformError(f"{part.folder}: has results of {result.backend[:200]!r}, which its run.json lacks")
