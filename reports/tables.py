@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -189,7 +190,7 @@ def _count(merged: MergedRun, tables: Tables, seen: Seen | None) -> list[int]:
     done: dict[str, set[str]] = {}
     counts = []
     for part in merged.parts:
-        results = take_kept(part.folder, tables, _of_part(part, seen)).done
+        results = take_kept(part.folder, tables, partial(seen, part) if seen else None).done
         counts.append(sum(map(len, results.values())))
         for backend, cases in results.items():
             if not done.setdefault(backend, set()).isdisjoint(cases):
@@ -197,10 +198,6 @@ def _count(merged: MergedRun, tables: Tables, seen: Seen | None) -> list[int]:
                 raise OpconformError(f"{folders}: have results of the same cases, so they are not shards of one run")
             done[backend] |= cases
     return counts
-
-
-def _of_part(part: RunRecord, seen: Seen | None) -> Callable[[StoredResult], None] | None:
-    return None if seen is None else lambda kept: seen(part, kept)
 
 
 def _lost(merged: MergedRun, tables: Tables) -> list[str]:

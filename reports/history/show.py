@@ -68,9 +68,9 @@ class Stay:
 
 
 def turns(history: History, *, backend: str = "*", globs: Sequence[str] = (), last: int | None = None) -> list[Turn]:
-    """Return the turns of all series, each in the order of its runs; figures and changes cover only these cases.
+    """Return the turns of all series, each in the order of its runs, or only the last ones of each.
 
-    Raises OpconformError if no backend or no case matches.
+    Figures and changes cover only these cases. Raises OpconformError if no backend or no case matches.
     """
     selected = _select(history, globs)
     figures = _figures(history, selected=selected)
@@ -85,17 +85,7 @@ def turns(history: History, *, backend: str = "*", globs: Sequence[str] = (), la
             kept.append(Turn(*(*row[:9], *map(json.loads, row[9:]), *figured, kinds, before)))
     if not kept:
         _refuse_backend(history, backend)
-    return _last(kept, last)
-
-
-def _last(all_turns: list[Turn], last: int | None) -> list[Turn]:
-    left = Counter(turn.series for turn in all_turns)
-    kept = []
-    for turn in all_turns:
-        if last is None or left[turn.series] <= last:
-            kept.append(turn)
-        left[turn.series] -= 1
-    return kept
+    return kept if last is None else [turn for series in by_series(kept) for turn in series[-last:]]
 
 
 _TURNS = """

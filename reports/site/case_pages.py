@@ -60,13 +60,13 @@ _IN_BROWSERS = frozenset({"float16", "bfloat16", "float32", "float64", "bool"}) 
 _NO_NUMBERS = frozenset({"nan", "inf", "-inf"})
 
 
-def tensor_told(array: Array, shown: int = SHOWN) -> dict[str, Any]:
+def tensor_told(array: Array) -> dict[str, Any]:
     """Return type, shape, the first elements and, if there are more, a summary of all.
 
     The elements are their bytes (little-endian, base64) if a browser has numbers for them, otherwise a list of texts.
     """
-    fields = {"type": type_of(array), "shape": list(array.shape), "bits": _bits(array.reshape(-1)[:shown])}
-    return fields if array.size <= shown else {**fields, "summary": _summary(array)}
+    fields = {"type": type_of(array), "shape": list(array.shape), "bits": _bits(array.reshape(-1)[:SHOWN])}
+    return fields if array.size <= SHOWN else {**fields, "summary": _summary(array)}
 
 
 def _bits(flat: Array) -> str | list[str] | None:
@@ -108,19 +108,6 @@ def bounds_told(bounds: Bounds, name: str = "") -> dict[str, Any]:
     return fields
 
 
-@dataclass(frozen=True)
-class _Held:
-    """An answer compared with an option: the elements that it does not admit."""
-
-    number: int
-    option: Option
-    wrong: tuple[Array, ...]
-
-    @property
-    def count(self) -> int:
-        return sum(int(w.sum()) for w in self.wrong)
-
-
 def difference_told(
     expectation: Expectation, outputs: Sequence[Array], names: Sequence[str] = ()
 ) -> dict[str, Any] | None:
@@ -129,31 +116,26 @@ def difference_told(
     `outputs` have no lanes, `names` are the outputs' names. None if no option has their shapes.
     """
     with np.errstate(all="ignore"):
-        fitting = [_held(position, option, outputs) for position, option in enumerate(expectation.options)]
-        held = min(
-            (candidate for candidate in fitting if candidate is not None),
-            key=lambda candidate: candidate.count,
-            default=None,
-        )
-        if held is None:
+        wrong = {number: _wrong(option, outputs) for number, option in enumerate(expectation.options)}
+        fitting = {number: elements for number, elements in wrong.items() if elements is not None}
+        if not fitting:
             return None
-        pairs = zip(held.option.outputs, outputs, held.wrong, strict=True)
+        closest = min(fitting, key=lambda number: sum(int(elements.sum()) for elements in fitting[number]))
+        pairs = zip(expectation.options[closest].outputs, outputs, fitting[closest], strict=True)
         named = itertools.chain(names, itertools.repeat(""))
         outputs_told = [{"name": name, **_difference(*pair)} for name, pair in zip(named, pairs, strict=False)]
-        return {"option": held.number, "outputs": outputs_told}
+        return {"option": closest, "outputs": outputs_told}
 
 
-def _held(position: int, option: Option, outputs: Sequence[Array]) -> _Held | None:
-    fits = (
-        option.kind == "values"
-        and len(option.outputs) == len(outputs)
-        and all(b.shape == o.shape and b.type == type_of(o) for b, o in zip(option.outputs, outputs, strict=True))
-    )
-    if not fits:
+def _wrong(option: Option, outputs: Sequence[Array]) -> list[Array] | None:
+    """Return which elements of an answer an option does not admit; None if it does not have their shapes."""
+    if option.kind != "values" or len(option.outputs) != len(outputs):
         return None
-    numbers = [comparable(output[np.newaxis]) for output in outputs]
-    pairs = list(zip(option.outputs, numbers, strict=True))
-    return _Held(position, option, tuple(~admitted(b, n, within(b, n)) for b, n in pairs))
+    pairs = list(zip(option.outputs, outputs, strict=True))
+    if any(bounds.shape != output.shape or bounds.type != type_of(output) for bounds, output in pairs):
+        return None
+    numbers = [(bounds, comparable(output[np.newaxis])) for bounds, output in pairs]
+    return [~admitted(bounds, number, within(bounds, number)) for bounds, number in numbers]
 
 
 def _difference(bounds: Bounds, output: Array, wrong: Array) -> dict[str, Any]:

@@ -282,4 +282,4 @@ def test_places_are_those_of_one_backend() -> None:
     found = Fingerprints()
     for backend in ("alpha", "beta"):
         found.add(result(backend=backend, behaviour={"flush": ["none"]}), None)
-    assert list(found.places("beta")) == [ProbeSite("beta", "onnx/ReduceMean-13", "float32")]
+    assert [site for site, _ in found.sites("beta")] == [ProbeSite("beta", "onnx/ReduceMean-13", "float32")]
