@@ -16,7 +16,7 @@ from ..generators.meanings import CasesOfEveryKind
 from .badge import file_part
 from .runs import MergedRun
 from .script import script_text
-from .tables import CountedRuns
+from .tables import CountedRuns, clause_of
 from .tally import FailureGroup
 from .text import counted, markdown_text, printable, reproduce_line, write_text
 from .tool_script import tool_script
@@ -105,10 +105,8 @@ def _standard(result: Result, source: CasesOfEveryKind) -> list[str]:
     """Return what the standard says: the clause that the case tests first; nothing of a crash, which breaks none."""
     if not result.clauses or result.outcome in (Outcome.CRASH, Outcome.TIMEOUT):
         return []
-    try:
-        spec, version = source.library.operator_version(operator_version_of(result.case))
-        clause = spec.version(version).clauses[result.clauses[0].partition("#")[2]]
-    except (OpconformError, KeyError):
+    clause = clause_of(source.library, operator_version_of(result.case), result.clauses[0])
+    if clause is None:
         return []
     return ["## What the standard says", "", f"{clause.text[:1].upper()}{clause.text[1:]}. {clause.source}", ""]
 

@@ -56,7 +56,6 @@ _PLAIN_EVERY = 30.0  # seconds
 _PLAIN_LINES = 4  # in addition, so many if the number of cases is known
 _BAR_WIDTH = 30
 _EARLIEST, _SHORTEST = 5.0, 10.0  # seconds: from when on a remaining time is told, and how long it has to be
-_GOOD = frozenset({Outcome.PASS})
 _NEUTRAL = frozenset({Outcome.UNSUPPORTED, Outcome.WAIVED, Outcome.ACCEPTED_INVALID})
 
 
@@ -133,7 +132,7 @@ class RunProgress:
         text = Text()
         for outcome in Outcome:
             if self.outcomes[outcome]:
-                style = "green" if outcome in _GOOD else "" if outcome in _NEUTRAL else "red"
+                style = "green" if outcome is Outcome.PASS else "" if outcome in _NEUTRAL else "red"
                 text.append(", " if text else "").append(f"{self.outcomes[outcome]:,} {outcome}", style)
         return text
 

@@ -18,6 +18,7 @@ from ..cases.results import Result
 from ..runners.judging.accuracy import Accuracy
 from ..runners.judging.terms import WaiverRun, before_waiving
 from ..specs.loader import Library
+from ..specs.model import Clause
 from .arithmetic import ATTACHMENT, ArithmeticTables, attached_accuracy
 from .folder import INTERRUPTED
 from .progress import tracked
@@ -104,15 +105,20 @@ class Tables:
         return Summary(*counted_so, exit_code, declared=declared, arithmetic=self.arithmetic)
 
 
+def clause_of(library: Library, operator_version: str, clause: str) -> Clause | None:
+    """Return a clause by its operator version and id; None if these specs lack it."""
+    try:
+        spec, version = library.operator_version(operator_version)
+    except OpconformError:
+        return None
+    return spec.version(version).clauses.get(clause.partition("#")[2])
+
+
 def clause_text_of(library: Library) -> Callable[[str, str], str | None]:
     """Return a function that returns a clause's words by operator version and id; None if these specs lack it."""
 
     def text(operator_version: str, clause: str) -> str | None:
-        try:
-            spec, version = library.operator_version(operator_version)
-        except OpconformError:
-            return None
-        rule = spec.version(version).clauses.get(clause.partition("#")[2])
+        rule = clause_of(library, operator_version, clause)
         return clause_words(rule.text, rule.status) if rule else None
 
     return text

@@ -139,7 +139,7 @@ class Tally:
             self.suspensions[suspended] += 1
             counts["suspended"] += 1
         elif result.outcome is not Outcome.RUNNER_ERROR:
-            for name in _invalid(result) if is_about_invalid(result) else _valid(result):
+            for name in _counts_of(result):
                 counts[name] += 1
 
     def _keep_refusal(self, result: Result) -> None:
@@ -167,9 +167,9 @@ class Tally:
         return {operator_version: _figures(counts) for operator_version, counts in groups.items()}
 
     def _of(self, backend: str | None) -> list[tuple[Group, _Counts]]:
-        """Return the groups of one backend or all, in order."""
+        """Return the groups of one backend or all, in order: in versions numbers count as such, so 8 is before 13."""
         groups = [(group, counts) for group, counts in self._counts.items() if backend in (None, group.backend)]
-        return sorted(groups, key=lambda pair: _order(pair[0]))
+        return sorted(groups, key=lambda pair: (natural(pair[0].operator_version), pair[0].types))
 
     def figures(self, backend: str | None = None) -> Figures:
         """Return the figures of one backend, or of the whole run."""
@@ -193,11 +193,6 @@ class Tally:
         return {"overall": overall, "backends": backends, "suspended": dict(self.suspensions)}
 
 
-def _order(group: Group) -> tuple[list[tuple[int, str]], str]:
-    """Return the sort key of groups: numbers in an operator version count as numbers, so that 8 comes before 13."""
-    return natural(group.operator_version), group.types
-
-
 def natural(text: str) -> list[tuple[int, str]]:
     """Return the sort key of a text in which numbers count as numbers."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBERS.split(text)]
@@ -206,18 +201,14 @@ def natural(text: str) -> list[tuple[int, str]]:
 _NUMBERS = re.compile("([0-9]{1,18})")
 
 
-def _invalid(result: Result) -> tuple[str, ...]:
-    """Return the counts that a result on an invalid input increases."""
-    if result.outcome is Outcome.UNSUPPORTED:  # its valid sibling did not run either
-        return ()
-    return ("put", "refused") if result.outcome is Outcome.PASS else ("put",)
-
-
-def _valid(result: Result) -> tuple[str, ...]:
-    """Return the counts that a result on a valid input increases."""
-    if result.outcome is Outcome.UNSUPPORTED:
-        return ("unsupported",)
-    if result.outcome is not Outcome.PASS:
+def _counts_of(result: Result) -> tuple[str, ...]:
+    """Return the counts that a result increases."""
+    is_valid, passes = not is_about_invalid(result), result.outcome is Outcome.PASS
+    if result.outcome is Outcome.UNSUPPORTED:  # the valid sibling of an invalid input did not run either
+        return ("unsupported",) if is_valid else ()
+    if not is_valid:
+        return ("put", "refused") if passes else ("put",)
+    if not passes:
         return ("judged",)
     return ("judged", "passed", "strict") if result.level == "strict" else ("judged", "passed")
 
@@ -434,7 +425,7 @@ class Failures:
 
     def worst(self) -> list[FailureGroup]:
         """Return all kinds, worst outcomes first: of each backend and outcome the most frequent, then the next."""
-        ranked = sorted(self._first, key=lambda kind: (_badness(self._first[kind]), -self._counts[kind].total()))
+        ranked = sorted(self._first, key=lambda kind: (badness(self._first[kind]), -self._counts[kind].total()))
         return [self._group(kind) for kind in _in_turn(ranked)]
 
     def operators(self) -> list[FailingOperator]:
@@ -446,7 +437,7 @@ class Failures:
             for operator_version, count in by_version.items():
                 operator, version = split_version(operator_version)
                 counts.setdefault(operator, Counter())[version, first.backend] += count
-                worst[operator] = min(worst.get(operator, first), first, key=_badness)
+                worst[operator] = min(worst.get(operator, first), first, key=badness)
         operators = [
             FailingOperator(
                 operator,
@@ -458,14 +449,15 @@ class Failures:
             for operator, outcomes in counts.items()
         ]
         return sorted(
-            operators, key=lambda operator_: (_badness(worst[operator_.operator]), -operator_.count, operator_.operator)
+            operators, key=lambda operator_: (badness(worst[operator_.operator]), -operator_.count, operator_.operator)
         )
 
     def _group(self, kind: _Kind) -> FailureGroup:
         return FailureGroup(self._first[kind], self._counts[kind].total(), tuple(self._counts[kind]))
 
 
-def _badness(result: Result) -> int:
+def badness(result: Result) -> int:
+    """Return the rank of a failure by its outcome, 0 for the worst."""
     return WORST.index(result.outcome) if result.outcome in WORST else len(WORST)
 
 

@@ -32,6 +32,9 @@ Section: TypeAlias = Literal["kinds", "operators", "statistics"]
 """A long part of a summary: every kind of failure, figures by operator version, or silences and accuracy."""
 SECTIONS: frozenset[Section] = frozenset({"kinds", "operators", "statistics"})
 
+_Shared: TypeAlias = Sequence[FailureGroup]
+"""Failures of one kind: a group for each backend that shares it."""
+
 Detail: TypeAlias = Literal["figures", "brief"] | frozenset[Section]
 """How much of a summary is printed: no failures, one screen, or these sections in full."""
 
@@ -64,8 +67,8 @@ class Summary:
 
     `versions` has the version of each backend. `declared`: arithmetic was declared, which adds its figure. `problems`
     are the waivers' problems. `seconds` is the run's duration, `folders` are the results folders. `partial`: `report`
-    needs --partial for them. `unfinished` lists the folders that `run --resume` finishes. `short` returns a case's
-    short id, or the long one if it has none. `names` has what reports call a backend, if not as the command line does.
+    needs --partial for them. `unfinished` lists the folders that `run --resume` finishes. `names` has what reports call
+    a backend, if not as the command line does.
     """
 
     tally: Tally
@@ -81,7 +84,6 @@ class Summary:
     arithmetic: ArithmeticTables = field(default_factory=ArithmeticTables)
     partial: bool = False
     unfinished: Sequence[Path | str] = ()
-    short: Callable[[str], str] = known_short_id
     names: Mapping[str, str] = field(default_factory=dict)
 
     def name(self, backend: str) -> str:
@@ -91,14 +93,6 @@ class Summary:
     def backend(self, backend: str) -> str:
         """Return a backend's name with its version."""
         return " ".join(filter(None, (self.name(backend), printable(self.versions.get(backend, "")))))
-
-
-@dataclass(frozen=True)
-class _Shared:
-    """Failures of one kind, and the backends that share them."""
-
-    group: FailureGroup
-    backends: tuple[str, ...]
 
 
 def print_summary(console: Console, summary: Summary, detail: Detail = "brief") -> None:
@@ -175,13 +169,13 @@ def _drawn(console: Console, draw: Callable[[Console], None]) -> str:
 
 
 def _shared(groups: Iterable[FailureGroup]) -> list[_Shared]:
-    """Return the kinds of failures; a kind that several backends share appears once."""
+    """Return the kinds of failures, each with the groups of the backends that share it."""
     alike: dict[tuple[object, ...], list[FailureGroup]] = {}
     for group in groups:
         first = group.first
         key = (first.case, first.outcome, first.reason, first.detail, group.count, group.operator_versions)
         alike.setdefault(key, []).append(group)
-    return [_Shared(groups_[0], tuple(group.first.backend for group in groups_)) for groups_ in alike.values()]
+    return list(alike.values())
 
 
 @dataclass(frozen=True)
@@ -258,11 +252,11 @@ def print_figures(console: Console, summary: Summary, backend: str, *, by_operat
 
 def _print_failure(console: Console, summary: Summary, shared: _Shared, look: _Look) -> None:
     """Print a kind of failures: its first case, the message, the clause, and how to reproduce it."""
-    alike, result = shared.group, shared.group.first
-    on = f"  on {' and '.join(map(summary.backend, shared.backends))}"
+    alike, result = shared[0], shared[0].first
+    on = f"  on {' and '.join(summary.backend(group.first.backend) for group in shared)}"
     case = printable(result.case)
     if not _fits(console, f"{result.outcome}  {case}{on}"):
-        case = printable(summary.short(result.case))
+        case = printable(known_short_id(result.case))
     title = Text().append(str(result.outcome), "bold red").append(f"  {case}", "bold")
     _line(console, title.append(on), copied=True)
     message = [Text(line) for line in _detail_lines(result.detail or "", look)]
@@ -271,7 +265,7 @@ def _print_failure(console: Console, summary: Summary, shared: _Shared, look: _L
         _line(console, line, indent=2)
     reproduce = f"  reproduce: {reproduce_line(result)}"
     if not _fits(console, reproduce):
-        reproduce = f"  reproduce: {reproduce_line(result, summary.short)}"
+        reproduce = f"  reproduce: {reproduce_line(result, known_short_id)}"
     _line(console, Text(reproduce), copied=True)
     if alike.count > 1:
         where = cut(printable(alike.where), _BRIEF_LENGTH // 2) if look.brief else printable(alike.where)

@@ -116,9 +116,8 @@ def test_flushing_of_partial_sums_is_told(operator: str, type_: str, pairwise: b
 
 
 def test_the_case_that_shows_it_is_named() -> None:
-    (trait,) = (
-        t for t in printed_by(Float32Wide(), OPERATORS[0], "float16").traits("alpha") if t.subject == "probe-accumulator"
-    )
+    traits = printed_by(Float32Wide(), OPERATORS[0], "float16").traits("alpha")
+    (trait,) = (trait for trait in traits if trait.subject == "probe-accumulator")
     assert trait.cases == (
         "onnx/ReduceMean-13/float16/8x8/axes=0/beside-2^16/accumulator-16-outer",
         "onnx/ReduceMean-13/float16/8x8/axes=1/beside-2^26/accumulator-26",
