@@ -231,15 +231,13 @@ class SharedTrait:
 
 def rolled_up(traits: Iterator[Trait]) -> list[SharedTrait]:
     """Return one backend's traits in the order of subjects; those with the same finding are merged."""
-    groups: dict[tuple[str, str], list[Trait]] = {}
+    groups: dict[str, dict[str, list[Trait]]] = {}
     for trait in traits:
-        groups.setdefault((trait.subject, trait.behaviour), []).append(trait)
-    order = dict.fromkeys(subject for subject, _ in groups)
+        groups.setdefault(trait.subject, {}).setdefault(trait.behaviour, []).append(trait)
     return [
-        SharedTrait(subject, words, tuple(t.site for t in alike), alike[0].cases)
-        for wanted in order
-        for (subject, words), alike in groups.items()
-        if subject == wanted
+        SharedTrait(subject, behaviour, tuple(trait.site for trait in alike), alike[0].cases)
+        for subject, by_behaviour in groups.items()
+        for behaviour, alike in by_behaviour.items()
     ]
 
 

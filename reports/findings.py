@@ -114,8 +114,7 @@ def _standard(result: Result, source: CasesOfEveryKind) -> list[str]:
 def _script(result: Result, merged: MergedRun, source: CasesOfEveryKind) -> list[str]:
     """Return the script of the case if it can be made, and the command."""
     command = _fenced("console", f"$ {reproduce_line(result)}")
-    about = (merged.parts[0].run_json.get("backends") or {}).get(result.backend) or {}
-    runs = (about.get("facts") or {}).get("kind", "run") == "run"
+    runs = merged.parts[0].about(result.backend).facts.get("kind", "run") == "run"
     try:
         script = script_text(source.case(result.case)) if runs else tool_script(source, result.case, result.backend)
     except OpconformError:

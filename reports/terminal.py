@@ -360,10 +360,8 @@ def _type_rows(tally: Tally, backend: str) -> list[tuple[str, list[str], Figures
         shares = (figures.correctness, figures.declared_correctness, figures.support, figures.refusal)
         key = (group.operator_version, *map(percent, shares))
         alike.setdefault(key, []).append(group.types)
-        figures_of[key] = figures_of[key] + figures if key in figures_of else figures
-    order = list(tally.operator_versions(backend))
-    rows = [(str(key[0]), types, figures_of[key]) for key, types in alike.items()]
-    return sorted(rows, key=lambda row: order.index(row[0]))
+        figures_of[key] = figures_of.get(key, Figures()) + figures
+    return [(str(key[0]), types, figures_of[key]) for key, types in alike.items()]
 
 
 def _silence_rows(chosen: Iterable[ChosenOptions]) -> dict[tuple[str, str, str], list[ChosenOptions]]:

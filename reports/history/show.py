@@ -57,8 +57,6 @@ class Turn:
 class Stay:
     """A period in which a case had one verdict: from the run `first` to the run `last`; `lasts`: it has not ended."""
 
-    backend: str
-    plan: Mapping[str, Any]
     state: State
     detail: str | None
     question: int
@@ -218,7 +216,7 @@ def stays(history: History, case: str, *, backend: str = "*") -> list[Stay]:
         if series in ends:
             lasts = until == OPEN
             begin, end = by_place[series, first], by_place[series, ends[series] if lasts else until - 1]
-            found_stays.append(Stay(begin.backend, begin.plan, known[state], detail, question, begin, end, lasts))
+            found_stays.append(Stay(known[state], detail, question, begin, end, lasts))
     return found_stays
 
 
@@ -382,8 +380,8 @@ def _stay_lines(stay: Stay, before: Stay | None) -> Iterator[str]:
 
 def _stay_json(stay: Stay) -> dict[str, Any]:
     return {
-        "backend": stay.backend,
-        "plan": dict(stay.plan),
+        "backend": stay.first.backend,
+        "plan": dict(stay.first.plan),
         **stay.state.to_dict(),
         "detail": stay.detail,
         "first": _run_json(stay.first),

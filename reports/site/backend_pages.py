@@ -65,17 +65,15 @@ def _without(gathered: Gathered, column: Column) -> list[str]:
 
 def _accuracy(gathered: Gathered, column: Column) -> Iterator[dict[str, Any]]:
     """Yield for each element type the worst grade, a case that shows it, and the largest share of a bound."""
-    worst: dict[str, Graded] = {}
-    shares: dict[str, float] = {}
+    by_type: dict[str, list[Graded]] = {}
     for graded in gathered.tables.arithmetic.grades.graded(column.name):
-        known = worst.get(graded.type)
-        if known is None or graded.grade.rank > known.grade.rank:
-            worst[graded.type] = graded
-        shares[graded.type] = max(shares.get(graded.type, 0.0), graded.share.number if graded.share else 0.0)
-    for name in sorted(worst, key=_by_kind):
-        grade = worst[name].grade
-        share = percent(Fraction(shares[name])) if grade is not Grade.OUTSIDE else NOTHING
-        yield {"type": name, "grade": grade, "level": GRADES[grade][0], "share": share, "case": worst[name].worst}
+        by_type.setdefault(graded.type, []).append(graded)
+    for name in sorted(by_type, key=_by_kind):
+        worst = max(by_type[name], key=lambda graded: graded.grade.rank)
+        grade, level = worst.grade, GRADES[worst.grade][0]
+        largest = max((graded.share.number for graded in by_type[name] if graded.share), default=0.0)
+        share = percent(Fraction(largest)) if grade is not Grade.OUTSIDE else NOTHING
+        yield {"type": name, "grade": grade, "level": level, "share": share, "case": worst.worst}
 
 
 def _by_kind(name: str) -> tuple[str, int]:

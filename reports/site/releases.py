@@ -153,21 +153,13 @@ class _Releases:
                         self._take_changes(turn.backend, turn.before.version, turn.before.started, turn.changes, groups)
 
     def take_runs(self, sides: Sequence[Side]) -> None:
-        latest: dict[str, Side] = {}
-        for side in sides:
-            for backend, version in side.versions.items():
-                other = latest.get(backend)
-                if other is None or (natural(version), side.started) > (
-                    natural(other.versions[backend]),
-                    other.started,
-                ):
-                    latest[backend] = side
+        latest = {name: _latest(name, sides) for name in self.versions}
         site = side_of("the site", self.gathered.wholes)
         products = set(map(product_of, self.versions))
         for side in sides:
             counts: dict[tuple[str, str], Counter[State]] = {}
             counting = replace(side, records=functools.partial(_counted, side, counts))
-            own = {name: version for name, version in self.versions.items() if latest.get(name) is side}
+            own = {name: version for name, version in self.versions.items() if latest[name] is side}
             others = [name for name in side.versions if name not in own and product_of(name) in products]
             if others:
                 deque(counting.records(others), maxlen=0)  # also counts them
@@ -211,6 +203,12 @@ class _Releases:
 def product_of(backend: str) -> str:
     """Return the product of a backend: `onnxruntime` of `onnxruntime==1.15.0`, otherwise its name."""
     return backend.partition("==")[0]
+
+
+def _latest(backend: str, sides: Sequence[Side]) -> Side | None:
+    """Return the run of a backend's latest release."""
+    having = [side for side in sides if backend in side.versions]
+    return max(having, key=lambda side: (natural(side.versions[backend]), side.started), default=None)
 
 
 def _counted(
