@@ -348,12 +348,11 @@ def _run(rejudged: Rejudged, options: RejudgeOptions, command: Sequence[str], fo
         names=names,
     )
     print_changes(console, changes)
-    summary = tables.summary(
-        code,
+    summary = replace(
+        tables.summary(code),
         versions=versions,
         clause_text=words,
         problems=problems,
-        seconds=None,
         folders=[folder.path],
         partial=begun.run_json.get("shard") not in (None, "1/1"),
         names=names,

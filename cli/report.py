@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,12 +55,11 @@ def run_report(options: ReportOptions, console: Console | None = None) -> int:
     counted = _counted(options, wholes)
     tables = counted.tables
     library = GeneratedCases().library
-    summary = tables.summary(
-        counted.exit_code,
+    summary = replace(
+        tables.summary(counted.exit_code),
         versions={name: version for whole in wholes for name, version in whole.versions.items()},
         clause_text=clause_text_of(library),
         problems=counted.problems,
-        seconds=None,
         folders=options.folders,
         partial=options.partial,
         unfinished=[part.folder for whole in wholes for part in whole.unfinished],

@@ -351,8 +351,8 @@ def _run(session: Session, folder: ResultsFolder, console: Console, *, temporary
     status = "interrupted" if interrupted else "finished"
     # Last, when everything else is written.
     folder.finish(status, code, {**session.description(), **tables.to_dict(problems)})
-    summary = tables.summary(
-        code,
+    summary = replace(
+        tables.summary(code),
         versions=session.versions,
         clause_text=session.suite.clause_text,
         problems=[*problems, *broken, *lost, *deaths_told(session.deaths, session.more_deaths)],

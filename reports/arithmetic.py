@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -23,6 +23,13 @@ from .text import NOTHING, percent, printable
 Probe: TypeAlias = Literal["accumulator", "inputs", "rounding", "partial-sums"]
 DIFFERS = "differently, by case"
 IN_FULL = "in full"
+SUBJECTS = {
+    "probe-accumulator": "adds up like {}",
+    "probe-inputs": "reads inputs like {}",
+    "probe-rounding": "rounds {}",
+    "probe-partial-sums": "partial sums {}",
+}
+"""The sentence for a probe's finding, with a placeholder."""
 
 _FORMATS = {8: "bfloat16", 11: "tf32", 24: "float32", 53: "float64"}
 _BITS = re.compile(r"(beside|upon)-2\^(\d+)")
@@ -87,48 +94,62 @@ class Widths:
 
 
 @dataclass
-class _Seen:
+class SiteEvidence:
     """The evidence of the probes in one place so far; it does not depend on the order in which results arrive."""
 
     shown: dict[tuple[Probe, int, bool], str] = field(default_factory=dict)
     silences: dict[str, SilenceEvidence] = field(default_factory=dict)
 
     def add(self, probe: Probe, bits: int, kept: bool, case: str) -> None:
+        """Add what a case shows."""
         known = self.shown.get((probe, bits, kept), case)
         self.shown[probe, bits, kept] = min(known, case)
 
     def widths(self, probe: Probe) -> Widths:
+        """Return the width of the accumulator, or of the inputs, according to the probes."""
         widths: dict[bool, dict[int, str]] = {True: {}, False: {}}
         for (of, bits, kept), case in self.shown.items():
             if of == probe:
                 widths[kept][bits] = case
         return Widths(widths[True], widths[False])
 
-    def either(self, probe: Probe) -> dict[bool, str]:
+    def either(self, probe: Probe) -> Mapping[bool, str]:
+        """Return whether sums are rounded once, or subnormal partial sums are kept: each answer with a case."""
         return {kept: case for (of, _, kept), case in self.shown.items() if of == probe}
+
+    def silence(self, silence: str) -> Mapping[str, str]:
+        """Return the options of a silence that cases show, each with the first case.
+
+        These are the options that some case shows alone, and the options of a case that excludes the most frequent one.
+        """
+        joined = self.silences.get(silence)
+        if joined is None:
+            return {}
+        shown = {e.option: e.first for e in joined.established}
+        broken = joined.broken
+        return shown if broken is None or len(shown) > 1 else {**shown, "|".join(broken.options): broken.case}
 
 
 class Fingerprints:
     """Combines the evidence of probes and silences as results arrive."""
 
     def __init__(self) -> None:
-        self._seen: dict[ProbeSite, _Seen] = {}
+        self._seen: defaultdict[ProbeSite, SiteEvidence] = defaultdict(SiteEvidence)
         self._declared: dict[tuple[str, str], str] = {}
 
     def add(self, result: Result, accuracy: Accuracy | None) -> None:
-        """Add a result and its accuracy; `count` equal results are added as one, which is the first."""
+        """Add a result and its accuracy."""
         if accuracy is None and not result.behaviour and result.level != "declared":
             return
         parts = result.case.split("/")
-        probed = ProbeSite(
-            result.backend, operator_version_of(result.case), parts[2].split(",")[0] if parts[2:] else ""
-        )
+        type_ = parts[2].split(",")[0] if parts[2:] else ""
+        probed = ProbeSite(result.backend, operator_version_of(result.case), type_)
         if result.level == "declared":
             key = probed.backend, probed.type
             self._declared[key] = min(self._declared.get(key, result.case), result.case)
         for silence, options in result.behaviour.items():
             if options and silence != "invalid":  # invalid inputs have their own figure: refusal
-                self._of(probed).silences.setdefault(silence, SilenceEvidence()).add(result.case, options)
+                self._seen[probed].silences.setdefault(silence, SilenceEvidence()).add(result.case, options)
         if accuracy is not None and parts[5:]:
             self._probe(probed, result, accuracy, parts[5])
 
@@ -136,50 +157,30 @@ class Fingerprints:
         if match := _BITS.fullmatch(fill):
             lost_from = 2.0 ** (element_type(accuracy.type).float_format.precision - 2)  # a quarter of the value
             kept = accuracy.ulp is not None and accuracy.ulp < lost_from
-            self._of(probed).add(_WIDTHS[match[1]], int(match[2]), kept, result.case)
+            self._seen[probed].add(_WIDTHS[match[1]], int(match[2]), kept, result.case)
         elif fill == "underflow":
             kept = accuracy.ulp is not None and accuracy.ulp < _FLUSHED
             kept = kept and "none" in result.behaviour.get("flush", ("none",))
-            self._of(probed).add("partial-sums", 0, kept, result.case)
+            self._seen[probed].add("partial-sums", 0, kept, result.case)
         elif fill == "inexact" and accuracy.graded >= _ELEMENTS and accuracy.grade in _GRADED:
             once = accuracy.grade is Grade.ROUNDED or "wide" in result.behaviour.get("accumulator", ())
-            self._of(probed).add("rounding", 0, once, result.case)
+            self._seen[probed].add("rounding", 0, once, result.case)
 
     def as_declared(self, backend: str, type_: str) -> str | None:
         """Return a case of a type that only declared arithmetic explains."""
         return self._declared.get((backend, type_))
 
-    def places(self, backend: str | None = None) -> Iterator[ProbeSite]:
-        """Yield the places with evidence, of one backend or all, sorted."""
-        yield from sorted(probed for probed in self._seen if backend in (None, probed.backend))
+    def sites(self, backend: str) -> list[tuple[ProbeSite, SiteEvidence]]:
+        """Return the places of a backend with evidence, sorted."""
+        sites = [site for site in self._seen.items() if site[0].backend == backend]
+        return sorted(sites, key=lambda site: site[0])
 
-    def widths(self, probed: ProbeSite, probe: Probe) -> Widths:
-        """Return the width of the accumulator, or of the inputs, according to the probes."""
-        return self._seen[probed].widths(probe)
-
-    def either(self, probed: ProbeSite, probe: Probe) -> Mapping[bool, str]:
-        """Return whether sums are rounded once, or subnormal partial sums are kept: each answer with a case."""
-        return self._seen[probed].either(probe)
-
-    def silence(self, probed: ProbeSite, silence: str) -> Mapping[str, str]:
-        """Return the options of a silence that cases show, each with the first case.
-
-        These are the options that some case shows alone, and the options of a case that excludes the most frequent one.
-        """
-        joined = self._seen[probed].silences.get(silence)
-        if joined is None:
-            return {}
-        shown = {e.option: e.first for e in joined.established}
-        broken = joined.broken
-        return shown if broken is None or len(shown) > 1 else {**shown, "|".join(broken.options): broken.case}
-
-    def traits(self, backend: str | None = None) -> Iterator[Trait]:
-        """Yield what is known in each place."""
-        for probed in self.places(backend):
-            seen = self._seen[probed]
+    def traits(self, backend: str) -> Iterator[Trait]:
+        """Yield what is known of a backend in each place."""
+        for probed, seen in self.sites(backend):
             yield from _probed(probed, seen)
             for silence in sorted(seen.silences):
-                shown = self.silence(probed, silence)
+                shown = seen.silence(silence)
                 if shown:
                     yield Trait(probed, silence, " or ".join(sorted(shown)), tuple(shown[o] for o in sorted(shown)))
 
@@ -192,9 +193,6 @@ class Fingerprints:
                 by_backend[backend].setdefault(alike.subject, []).append(alike.to_dict())
         return by_backend
 
-    def _of(self, probed: ProbeSite) -> _Seen:
-        return self._seen.setdefault(probed, _Seen())
-
 
 @dataclass(frozen=True)
 class SharedTrait:
@@ -204,6 +202,14 @@ class SharedTrait:
     behaviour: str
     places: tuple[ProbeSite, ...]
     cases: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """Return a probe's finding in words; empty for a silence, and for inputs that are read in full."""
+        form = SUBJECTS.get(self.subject)
+        if form is None or (self.subject, self.behaviour) == ("probe-inputs", IN_FULL):
+            return ""
+        return form.format(self.behaviour).replace(f"like {DIFFERS}", DIFFERS)
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -225,19 +231,17 @@ class SharedTrait:
 
 def rolled_up(traits: Iterator[Trait]) -> list[SharedTrait]:
     """Return one backend's traits in the order of subjects; those with the same finding are merged."""
-    groups: dict[tuple[str, str], list[Trait]] = {}
+    groups: dict[str, dict[str, list[Trait]]] = {}
     for trait in traits:
-        groups.setdefault((trait.subject, trait.behaviour), []).append(trait)
-    order = dict.fromkeys(subject for subject, _ in groups)
+        groups.setdefault(trait.subject, {}).setdefault(trait.behaviour, []).append(trait)
     return [
-        SharedTrait(subject, words, tuple(t.site for t in alike), alike[0].cases)
-        for wanted in order
-        for (subject, words), alike in groups.items()
-        if subject == wanted
+        SharedTrait(subject, behaviour, tuple(trait.site for trait in alike), alike[0].cases)
+        for subject, by_behaviour in groups.items()
+        for behaviour, alike in by_behaviour.items()
     ]
 
 
-def _probed(probed: ProbeSite, seen: _Seen) -> Iterator[Trait]:
+def _probed(probed: ProbeSite, seen: SiteEvidence) -> Iterator[Trait]:
     of_bits: tuple[Probe, ...] = ("accumulator", "inputs")
     for probe in of_bits:
         widths = seen.widths(probe)
@@ -294,8 +298,7 @@ def evidence_on(declaration: Declaration, seen: Fingerprints, backend: str) -> l
     """Return the evidence on every declared field; one contradiction in one operator version contradicts it."""
     evidence = []
     for name, declared in declaration.types.items():
-        places = [probed for probed in seen.places(backend) if probed.type == name]
-        fields = _fields(name, declared, seen, places)
+        fields = _fields(name, declared, [evidence for site, evidence in seen.sites(backend) if site.type == name])
         if declared.compute and element_type(name).is_integer:  # no probe shows it
             case = seen.as_declared(backend, name)
             fields = iter([("compute", declared.compute, [("supported", case)] if case else [])])
@@ -306,30 +309,25 @@ def evidence_on(declaration: Declaration, seen: Fingerprints, backend: str) -> l
 
 
 _View: TypeAlias = tuple[Bearing, str | None]
+_WEIGHT: Sequence[Bearing] = ("contradicted", "supported", "not shown")
 
 
 def _joined(views: Sequence[_View]) -> _View:
-    for wanted in ("contradicted", "supported"):
-        cases = [case or "" for bearing, case in views if bearing == wanted]
-        if cases:
-            return ("contradicted" if wanted == "contradicted" else "supported"), min(cases) or None
-    return "not shown", None
+    """Return the weightiest view, with the first case by id."""
+    return min(views, key=lambda view: (_WEIGHT.index(view[0]), view[1] or ""), default=("not shown", None))
 
 
-def _fields(
-    name: str, declared: DeclaredType, seen: Fingerprints, places: Sequence[ProbeSite]
-) -> Iterator[tuple[str, str, list[_View]]]:
+def _fields(name: str, declared: DeclaredType, sites: Sequence[SiteEvidence]) -> Iterator[tuple[str, str, list[_View]]]:
     if declared.compute:
-        yield "compute", declared.compute, [_compute(name, declared.compute, seen, probed) for probed in places]
+        yield "compute", declared.compute, [_compute(name, declared.compute, seen) for seen in sites]
     if declared.accumulator:
         bits = _PRECISIONS[declared.accumulator]
-        yield "accumulator", declared.accumulator, [_wide(seen.widths(p, "accumulator"), bits) for p in places]
+        yield "accumulator", declared.accumulator, [_wide(seen.widths("accumulator"), bits) for seen in sites]
     if "input" in declared.flush:
-        views = [_flush(seen, p, ("input-and-output",), ("none", "output")) for p in places]
-        yield "flush", "input", views
+        yield "flush", "input", [_flush(seen, ("input-and-output",), ("none", "output")) for seen in sites]
     if "output" in declared.flush:
-        views = [_flush(seen, p, ("output", "input-and-output"), ("none",)) for p in places]
-        yield "flush", "output", [*views, *[_flushed_sums(seen, p) for p in places]]
+        views = [_flush(seen, ("output", "input-and-output"), ("none",)) for seen in sites]
+        yield "flush", "output", [*views, *map(_flushed_sums, sites)]
 
 
 def _wide(widths: Widths, bits: int) -> _View:
@@ -343,9 +341,9 @@ def _wide(widths: Widths, bits: int) -> _View:
     return "not shown", None
 
 
-def _compute(name: str, declared: str, seen: Fingerprints, probed: ProbeSite) -> _View:
+def _compute(name: str, declared: str, seen: SiteEvidence) -> _View:
     """Compare a declared format with how inputs are read, and the format of the type with how results are rounded."""
-    widths, once = seen.widths(probed, "inputs"), seen.either(probed, "rounding")
+    widths, once = seen.widths("inputs"), seen.either("rounding")
     bits, own = _PRECISIONS[declared], element_type(name).float_format.precision
     if bits < own:
         return _wide(widths, bits)
@@ -357,17 +355,16 @@ def _compute(name: str, declared: str, seen: Fingerprints, probed: ProbeSite) ->
     return ("supported", once[wider]) if wider in once else ("not shown", None)
 
 
-def _flush(seen: Fingerprints, probed: ProbeSite, so: Sequence[str], not_so: Sequence[str]) -> _View:
-    shown = seen.silence(probed, "flush")
+def _flush(seen: SiteEvidence, so: Sequence[str], not_so: Sequence[str]) -> _View:
+    shown = seen.silence("flush")
     against, for_it = ([shown[option] for option in options if option in shown] for options in (not_so, so))
     if against:
         return "contradicted", min(against)
     return ("supported", min(for_it)) if for_it else ("not shown", None)
 
 
-def _flushed_sums(seen: Fingerprints, probed: ProbeSite) -> _View:
-    probe: Probe = "partial-sums"
-    lost = seen.either(probed, probe).get(False)  # kept sums say little: a wider accumulator has no subnormal ones
+def _flushed_sums(seen: SiteEvidence) -> _View:
+    lost = seen.either("partial-sums").get(False)  # kept sums say little: a wider accumulator has no subnormal ones
     return ("supported", lost) if lost else ("not shown", None)
 
 
@@ -466,13 +463,6 @@ def attached_accuracy(attachments: Mapping[str, Any]) -> Accuracy | None:
 _WORDS = {Grade.ROUNDED: "rounded"}
 _STYLES = {Grade.OUTSIDE: "red", Grade.NARROW: "yellow", Grade.STEPWISE: "yellow", Grade.DECLARED: "yellow"}
 _LEGEND = "the worst case's grade, and the largest error as a share of the widest bound"
-SUBJECTS = {
-    "probe-accumulator": "adds up like {}",
-    "probe-inputs": "reads inputs like {}",
-    "probe-rounding": "rounds {}",
-    "probe-partial-sums": "partial sums {}",
-}
-"""The sentence for a probe's finding, with a placeholder."""
 
 
 @dataclass
@@ -549,16 +539,9 @@ def _cell(graded: Sequence[Graded]) -> Text:
 def _behaves_like(fingerprints: Fingerprints, backend: str) -> Iterable[Text]:
     alike = rolled_up(fingerprints.traits(backend))
     for trait in alike:
-        form = SUBJECTS.get(trait.subject)
-        if form is None or (trait.subject, trait.behaviour) == ("probe-inputs", IN_FULL):
-            continue
-        words = (
-            form.replace("like {}", "{}").format(DIFFERS)
-            if trait.behaviour == DIFFERS
-            else form.format(trait.behaviour)
-        )
-        yield Text(f"  {words}: {', '.join(map(printable, trait.types))}{_where(trait, alike)}")
-        yield from (Text(f"    shown by {printable(case)}", "dim") for case in trait.cases)
+        if trait.words:
+            yield Text(f"  {trait.words}: {', '.join(map(printable, trait.types))}{_where(trait, alike)}")
+            yield from (Text(f"    shown by {printable(case)}", "dim") for case in trait.cases)
     # a probe's finding on the accumulator says more than the options that single cases admit
     yield from _silences([trait for trait in alike if trait.subject not in SUBJECTS and trait.subject != "accumulator"])
 

@@ -16,7 +16,6 @@ from rich.text import Text
 from ..cases.ids import print_shapes
 from ..generators.comparing.differences import (
     Answer,
-    Cause,
     Difference,
     Element,
     OutputAnswer,
@@ -27,6 +26,7 @@ from ..generators.comparing.situations import FILL, SHAPES, TYPE, Side, Situatio
 from ..generators.parameters import plain_text
 from ..generators.source import GeneratedCases
 from ..specs.model import AttributeSignature, Clause, Port, Signature, Silence
+from .text import markdown_table
 
 _SHOWN = 8  # elements of an answer
 
@@ -143,19 +143,15 @@ def _lines(first: Side, second: Side, behaviour: list[Difference]) -> Iterator[s
 
 def cause_text(difference: Difference) -> str:
     """Return the cause of a difference, in words."""
-    return _cause_text(difference.cause, difference.types) or "several things at once"
-
-
-def _cause_text(cause: Cause, types: tuple[str, ...]) -> str:
     parts = []
-    for role, kind in cause:
+    for role, kind in difference.cause:
         if role == TYPE:
-            parts.append(f"type {', '.join(types)}")
+            parts.append(f"type {', '.join(difference.types)}")
         elif role in (SHAPES, FILL):
             parts.append({"scalar": "rank 0"}.get(kind, kind))
         else:
             parts.append(f"{role} {kind}" if kind not in ("0", "1", "2") else f"{role}={kind}")
-    return " and ".join(parts)
+    return " and ".join(parts) or "several things at once"
 
 
 def situation_text(situation: Situation) -> str:
@@ -256,8 +252,7 @@ def page(operators: Sequence[str], title: str, specs: Path | None = None) -> str
 
 
 def _signatures(sides: Sequence[Side]) -> Iterator[str]:
-    yield "| operator version | attributes | inputs | outputs | types |"
-    yield "| --- | --- | --- | --- | --- |"
+    rows = []
     for side_ in sides:
         signature = side_.version.signature
         cells = [
@@ -266,24 +261,22 @@ def _signatures(sides: Sequence[Side]) -> Iterator[str]:
             [port_text(p) for p in signature.outputs],
             [f"{letter}: {', '.join(types)}" for letter, types in signature.types.items()],
         ]
-        yield f"| {side_.name} | {' | '.join('<br>'.join(map(code, texts)) or 'none' for texts in cells)} |"
+        rows.append([side_.name, *("<br>".join(map(code, texts)) or "none" for texts in cells)])
+    return markdown_table(("operator version", "attributes", "inputs", "outputs", "types"), rows)
 
 
 def _rules(versions: Sequence[Side]) -> Iterator[str]:
-    yield "| clause | rule | versions | status |"
-    yield "| --- | --- | --- | --- |"
-    for clause, where in _merged(versions, {side_.name: side_.version.clauses for side_ in versions}):
-        yield f"| {code(clause.id)} | {cell(clause.text)} | {where} | {clause.status} |"
+    merged = _merged(versions, {side_.name: side_.version.clauses for side_ in versions})
+    rows = ([code(clause.id), cell(clause.text), where, clause.status] for clause, where in merged)
+    return markdown_table(("clause", "rule", "versions", "status"), rows)
 
 
-def _silences(versions: Sequence[Side]) -> Iterator[str]:
+def _silences(versions: Sequence[Side]) -> Iterable[str]:
     if not any(side_.version.silences for side_ in versions):
-        yield "None, apart from the accumulator and the flushing of subnormal numbers, which are open everywhere."
-        return
-    yield "| silence | when | admissible answers | versions |"
-    yield "| --- | --- | --- | --- |"
-    for silence, where in _merged(versions, {side_.name: side_.version.silences for side_ in versions}):
-        yield f"| {code(silence.id)} | {cell(silence.when)} | {', '.join(silence.options)} | {where} |"
+        return ["None, apart from the accumulator and the flushing of subnormal numbers, which are open everywhere."]
+    merged = _merged(versions, {side_.name: side_.version.silences for side_ in versions})
+    rows = ([code(silence.id), cell(silence.when), ", ".join(silence.options), where] for silence, where in merged)
+    return markdown_table(("silence", "when", "admissible answers", "versions"), rows)
 
 
 def _merged(versions: Sequence[Side], parts: Mapping[str, Mapping[str, R]]) -> Iterator[tuple[R, str]]:
@@ -301,8 +294,8 @@ def _merged(versions: Sequence[Side], parts: Mapping[str, Mapping[str, R]]) -> I
 def _differing(sides: Sequence[Sequence[Side]]) -> Iterator[str]:
     """Yield the differences of each version from the previous one, and of the newest versions from each other."""
     pairs = [pair for versions in sides for pair in itertools.pairwise(versions)]
-    newest = [versions[-1] for versions in sides]
-    pairs += [pair for pair in itertools.combinations(newest, 2) if _comparable(*pair)]
+    newest = itertools.combinations((versions[-1] for versions in sides), 2)
+    pairs += [(a, b) for a, b in newest if (a.spec.family, a.spec.function) == (b.spec.family, b.spec.function)]
     for first, second in pairs:
         yield f"### {first.name} and {second.name}"
         yield ""
@@ -313,23 +306,17 @@ def _differing(sides: Sequence[Sequence[Side]]) -> Iterator[str]:
         yield ""
 
 
-def _comparable(first: Side, second: Side) -> bool:
-    return (first.spec.family, first.spec.function) == (second.spec.family, second.spec.function)
-
-
-def _pair(first: Side, second: Side, behaviour: Iterable[Difference]) -> Iterator[str]:
-    rows = list(behaviour)
-    if not rows:
-        yield "The same answers to every input that both accept."
-        return
-    yield f"| cause of the difference | smallest input | {first.name} | {second.name} |"
-    yield "| --- | --- | --- | --- |"
-    for row in rows:
+def _pair(first: Side, second: Side, behaviour: Sequence[Difference]) -> Iterable[str]:
+    if not behaviour:
+        return ["The same answers to every input that both accept."]
+    rows = []
+    for difference in behaviour:
         answers = [
             "<br>".join([cell(said_text(said)), *(cell(rule_text(rule)) for rule in rules)])
-            for said, rules in zip(row.said, row.rules, strict=True)
+            for said, rules in zip(difference.said, difference.rules, strict=True)
         ]
-        yield f"| {cell(cause_text(row))} | {cell(situation_text(row.situation))} | {' | '.join(answers)} |"
+        rows.append([cell(cause_text(difference)), cell(situation_text(difference.situation)), *answers])
+    return markdown_table(("cause of the difference", "smallest input", first.name, second.name), rows)
 
 
 def cell(text: str) -> str:

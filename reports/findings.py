@@ -16,7 +16,7 @@ from ..generators.meanings import CasesOfEveryKind
 from .badge import file_part
 from .runs import MergedRun
 from .script import script_text
-from .tables import CountedRuns
+from .tables import CountedRuns, clause_of
 from .tally import FailureGroup
 from .text import counted, markdown_text, printable, reproduce_line, write_text
 from .tool_script import tool_script
@@ -105,10 +105,8 @@ def _standard(result: Result, source: CasesOfEveryKind) -> list[str]:
     """Return what the standard says: the clause that the case tests first; nothing of a crash, which breaks none."""
     if not result.clauses or result.outcome in (Outcome.CRASH, Outcome.TIMEOUT):
         return []
-    try:
-        spec, version = source.library.operator_version(operator_version_of(result.case))
-        clause = spec.version(version).clauses[result.clauses[0].partition("#")[2]]
-    except (OpconformError, KeyError):
+    clause = clause_of(source.library, operator_version_of(result.case), result.clauses[0])
+    if clause is None:
         return []
     return ["## What the standard says", "", f"{clause.text[:1].upper()}{clause.text[1:]}. {clause.source}", ""]
 
@@ -116,8 +114,7 @@ def _standard(result: Result, source: CasesOfEveryKind) -> list[str]:
 def _script(result: Result, merged: MergedRun, source: CasesOfEveryKind) -> list[str]:
     """Return the script of the case if it can be made, and the command."""
     command = _fenced("console", f"$ {reproduce_line(result)}")
-    about = (merged.parts[0].run_json.get("backends") or {}).get(result.backend) or {}
-    runs = (about.get("facts") or {}).get("kind", "run") == "run"
+    runs = merged.parts[0].about(result.backend).facts.get("kind", "run") == "run"
     try:
         script = script_text(source.case(result.case)) if runs else tool_script(source, result.case, result.backend)
     except OpconformError:

@@ -16,8 +16,8 @@ from ..cases.errors import OpconformError
 from ..cases.ids import operator_version_of
 from ..cases.results import Outcome, Result
 from ..runners.judging.terms import Demands, Suspensions
-from .runs import read_results, read_run
-from .text import reproduce_line, xml_text
+from .runs import RunRecord, read_results, read_run
+from .text import cut, reproduce_line, xml_text
 
 Status: TypeAlias = Literal["passed", "failures", "errors", "skipped"]
 
@@ -45,7 +45,7 @@ class TestSuite:
 
     def __post_init__(self) -> None:
         # viewers identify tests by it and the name, and take the part before its last dot for a package
-        classname = f"{_cut(self.name or self.backend, _LONGEST_NAME)}.{self.operator_version}"
+        classname = f"{cut(self.name or self.backend, _LONGEST_NAME)}.{self.operator_version}"
         self.opening = f"<testcase{attributes_text({'classname': classname})} name="
 
     def add(self, result: Result, status: Status, message: str, clause: str = "") -> None:
@@ -76,7 +76,7 @@ def _rest(result: Result, status: Status, message: str, clause: str) -> str:
     """Return the part of a result's test case after its attributes."""
     if status == "passed":
         return "/>\n"
-    attributes, body = {"message": _cut(message, _LONGEST_MESSAGE)}, _cut(result.detail or "", _LONGEST_BODY)
+    attributes, body = {"message": cut(message, _LONGEST_MESSAGE)}, cut(result.detail or "", _LONGEST_BODY)
     if status == "skipped":
         body = "" if attributes["message"].endswith(body) else body  # a detail of a line is the message
     else:
@@ -85,10 +85,6 @@ def _rest(result: Result, status: Status, message: str, clause: str) -> str:
     tag = TAGS[status]
     end = f">{_escaped(body)}</{tag}>" if body else "/>"
     return f">\n<{tag}{attributes_text(attributes)}{end}\n</testcase>\n"
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 def write_junit(
@@ -183,9 +179,8 @@ def _write(file: TextIO, suites: Sequence[TestSuite], versions: Mapping[str, str
 def started_of(folder: Path) -> str | None:
     """Return when a run began, in UTC and without a zone, as viewers read it; None if `run.json` lacks it."""
     try:
-        started = read_run(folder)["started"]
-        return dt.datetime.fromisoformat(started).astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    except (OpconformError, KeyError, TypeError, ValueError, OverflowError):
+        return RunRecord(folder, read_run(folder)).started.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    except OpconformError:
         return None
 
 

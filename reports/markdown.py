@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .tally import WORST, FailureGroup
+from .tally import badness
 from .terminal import Summary, ending
 from .text import counted, first_line, markdown_code, markdown_reproduction, markdown_text, percent
 
@@ -43,7 +43,7 @@ def _problems(summary: Summary) -> Iterator[str]:
 
 
 def _failures(summary: Summary) -> Iterator[str]:
-    groups = sorted(summary.failures.worst(), key=_badness)
+    groups = sorted(summary.failures.worst(), key=lambda alike: (badness(alike.first), -alike.count, alike.first.case))
     if not groups:
         return
     yield "| failure | times | first case | what |"
@@ -59,11 +59,6 @@ def _failures(summary: Summary) -> Iterator[str]:
         yield f"And {counted(len(groups) - _FAILURES, 'more kind')} of failures."
         yield ""
     yield from markdown_reproduction(groups[0].first)
-
-
-def _badness(alike: FailureGroup) -> tuple[int, int, str]:
-    outcome = alike.first.outcome
-    return (WORST.index(outcome) if outcome in WORST else len(WORST), -alike.count, alike.first.case)
 
 
 def _operators(summary: Summary) -> Iterator[str]:

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from ..cases.errors import OpconformError
 from .site.writer import templates
-from .text import counted, printable
+from .text import counted, markdown_table, printable
 
 Status: TypeAlias = Literal["killed", "admitted", "unseen", "unmet", "same", "blamed"]
 STATUSES: tuple[Status, ...] = ("admitted", "unseen", "unmet")
@@ -80,22 +80,19 @@ class VersionMatrix:
         return sum(every for kind, (every, _) in self.tried.items() if kind != "trigger")
 
     @property
+    def kills(self) -> int:
+        """Return the number of mutants that are killed, without triggers."""
+        return sum(killed for kind, (_, killed) in self.tried.items() if kind != "trigger")
+
+    @property
     def operator(self) -> str:
-        """Return the operator, without the version."""
-        return operator_of(self.version)
+        """Return the operator, without the version: `onnx/Add`. Some standards have no version numbers."""
+        name, _, number = self.version.rpartition("-")
+        return name if number.isdigit() else self.version
 
-    def surviving(self, status: Status) -> list[str]:
-        """Return the names of the mutants that survive for the reason `status`."""
-        return [fate.name for fate in self.survivors if fate.status == status]
-
-
-def operator_of(version: str) -> str:
-    """Return the operator of an operator version: `onnx/Add` of `onnx/Add-14`.
-
-    Some standards have no version numbers.
-    """
-    name, _, number = version.rpartition("-")
-    return name if number.isdigit() else version
+    def surviving(self, status: Status) -> int:
+        """Return the number of mutants that survive for the reason `status`."""
+        return sum(fate.status == status for fate in self.survivors)
 
 
 @dataclass(frozen=True)
@@ -212,18 +209,8 @@ def _tested(line: Mapping[str, Any], texts: Mapping[str, Sequence[str]], smoke: 
     )
 
 
-HEADINGS = (
-    "cases",
-    "mutants",
-    "killed",
-    "admitted",
-    "unseen",
-    "unmet",
-    "triggers exposed",
-    "variants",
-    "blamed",
-    "smoke suite",
-)
+_COUNTS = ("cases", "mutants", "killed", *STATUSES, "triggers exposed", "variants", "blamed")
+_HEADINGS = (*_COUNTS, "smoke suite")
 _ABOUT = (
     "A mutant is an implementation that is wrong in one way, on purpose. It is killed if it fails a case of the suite. "
     "A survivor is `admitted` if its answers differ from the right ones only within what the standard admits, `unseen` "
@@ -242,11 +229,10 @@ _TIGHT = (
 def _figures(matrix: Matrix) -> Iterator[tuple[str, ...]]:
     """Yield for each operator version its name and the cells of its row."""
     for version, tested in matrix.tested.items():
-        killed = sum(killed for kind, (_, killed) in tested.tried.items() if kind != "trigger")
-        surviving = [len(tested.surviving(status)) for status in STATUSES]
+        surviving = map(tested.surviving, STATUSES)
         every = sum(tested.triggers.values())
         exposed = f"{every - len(tested.hidden)} of {every}"
-        numbers = [tested.cases, tested.mutants, killed, *surviving]
+        numbers = [tested.cases, tested.mutants, tested.kills, *surviving]
         after = [tested.variants, len(tested.blamed), len(tested.smoke)]
         yield version, *(f"{n:,}" for n in numbers), exposed, *(f"{n:,}" for n in after)
 
@@ -255,12 +241,12 @@ def print_matrix(console: Console, matrix: Matrix) -> None:
     """Print the figures of each operator version, then survivors and false alarms."""
     table = Table(box=None, pad_edge=False)
     table.add_column("operator version", no_wrap=True)
-    for heading in HEADINGS:
+    for heading in _HEADINGS:
         table.add_column(heading, justify="right")
     for row in _figures(matrix):
         table.add_row(*row)
     console.print(table)
-    for operator, reason, names in (*survivors_of(matrix), *hidden_of(matrix)):
+    for operator, reason, names in (*_survivors(matrix), *_hidden(matrix)):
         console.print(Text(f"{reason}  {operator}  {names}", style="yellow"))
     for version, fate in matrix.blamed:
         line = f"blamed  {version}  {fate.name}: {fate.outcome} on {printable(fate.case)}"
@@ -292,40 +278,43 @@ def _numbers(versions: Sequence[VersionMatrix], where: Sequence[VersionMatrix]) 
     return f" ({', '.join(numbers)})"
 
 
-def survivors_of(matrix: Matrix) -> Iterator[tuple[str, str, str]]:
-    """Yield an operator, a reason, and the mutants that survive for it, each with its versions if not all."""
-    for operator, versions in _by_operator(matrix).items():
-        reasons: dict[str, dict[str, list[VersionMatrix]]] = {}
-        for status in STATUSES:
-            for tested in versions:
-                for fate in tested.survivors:
-                    if fate.status == status:
-                        reason = f"{status}: {fate.why}" if fate.why else status
-                        reasons.setdefault(reason, {}).setdefault(fate.name, []).append(tested)
-        for reason, names in reasons.items():
-            yield operator, reason, _named(versions, names)
+_Reasons: TypeAlias = Iterator[tuple[str, str, str]]
+"""Operators, each with a reason and the names that it applies to."""
 
 
-def hidden_of(matrix: Matrix) -> Iterator[tuple[str, str, str]]:
-    """Yield an operator, why triggers are hidden, and which: `no case`, or effects that the bounds admit."""
+def _by_reason(
+    matrix: Matrix,
+    reasons_of: Callable[[VersionMatrix], Iterable[tuple[str, str]]],
+    order: Callable[[str], Any] | None = None,
+) -> _Reasons:
+    """Yield operators with reasons and names; `reasons_of` has pairs of them, `order` sorts an operator's reasons."""
     for operator, versions in _by_operator(matrix).items():
         reasons: dict[str, dict[str, list[VersionMatrix]]] = {}
         for tested in versions:
-            for level, why in tested.hidden.items():
-                reasons.setdefault(why, {}).setdefault(level, []).append(tested)
-        for why, levels in sorted(reasons.items()):  # a record's triggers are in another order than a new matrix's
-            yield operator, why, _named(versions, levels)
+            for reason, name in reasons_of(tested):
+                reasons.setdefault(reason, {}).setdefault(name, []).append(tested)
+        for reason in sorted(reasons, key=order) if order else reasons:
+            yield operator, reason, _named(versions, reasons[reason])
 
 
-def excluded_of(matrix: Matrix) -> Iterator[tuple[str, str, str]]:
-    """Yield an operator, a clause, and the triggers that no valid call can set off because of it."""
-    for operator, versions in _by_operator(matrix).items():
-        clauses: dict[str, dict[str, list[VersionMatrix]]] = {}
-        for tested in versions:
-            for level, clause in tested.excluded.items():
-                clauses.setdefault(clause, {}).setdefault(level, []).append(tested)
-        for clause, levels in clauses.items():
-            yield operator, clause, _named(versions, levels)
+def _survivors(matrix: Matrix) -> _Reasons:
+    """Yield why mutants survive, by status."""
+
+    def reasons_of(tested: VersionMatrix) -> Iterable[tuple[str, str]]:
+        return ((f"{fate.status}: {fate.why}" if fate.why else fate.status, fate.name) for fate in tested.survivors)
+
+    return _by_reason(matrix, reasons_of, lambda reason: STATUSES.index(reason.partition(":")[0]))
+
+
+def _hidden(matrix: Matrix) -> _Reasons:
+    """Yield why triggers are hidden: `no case`, or effects that the bounds admit."""
+    # sorted, because a record's triggers are in another order than a new matrix's
+    return _by_reason(matrix, lambda tested: ((why, level) for level, why in tested.hidden.items()), str)
+
+
+def _excluded(matrix: Matrix) -> _Reasons:
+    """Yield the clauses because of which no valid call can set triggers off."""
+    return _by_reason(matrix, lambda tested: ((clause, level) for level, clause in tested.excluded.items()))
 
 
 def blind_of(matrix: Matrix) -> Iterator[tuple[str, str]]:
@@ -377,7 +366,7 @@ def _page(matrix: Matrix) -> Iterator[str]:
     yield "reason, and `opconform dev mutants --record docs/kill-matrix.jsonl --html matrix.html` makes one page of it."
     yield ""
     operators = _by_operator(matrix)
-    yield from _table(("", *_HEADINGS), [("all", *_sums(list(matrix.tested.values())))])
+    yield from _table(("", *_SUMMED), [("all", *_sums(list(matrix.tested.values())))])
     yield ""
     yield "## False alarms"
     yield ""
@@ -406,37 +395,26 @@ def _page(matrix: Matrix) -> Iterator[str]:
     yield "The last column is the share of elements for which an option admits any value, or has a bound beyond the"
     yield "magnitude. If a second moment is judged too, elements are not counted."
     yield ""
-    head = ("operator", *(_HEADINGS[column] for column in _OF_OPERATORS))
+    head = ("operator", *(_SUMMED[column] for column in _OF_OPERATORS))
     rows = ((name, list(_sums(of))) for name, of in operators.items())
     yield from _table(head, ((name, *(cells[column] for column in _OF_OPERATORS)) for name, cells in rows))
     yield from _triggers(matrix, operators)
 
 
-_HEADINGS = (
-    *("versions", "cases", "mutants", "killed", "admitted", "unseen", "unmet", "triggers exposed", "variants"),
-    *("blamed", "open"),
-)
-
+_SUMMED = ("versions", *_COUNTS, "open")
 
 _OF_OPERATORS = (1, 2, 3, 4, 7, 10)  # the columns of the table of operators: the others are mostly 0
 
 
 def _sums(versions: Sequence[VersionMatrix]) -> Iterator[str]:
     """Yield the cells of a row that sums operator versions up."""
-    killed = sum(killed for tested in versions for kind, (_, killed) in tested.tried.items() if kind != "trigger")
-    numbers = [
-        len(versions),
-        sum(tested.cases for tested in versions),
-        sum(tested.mutants for tested in versions),
-        killed,
-    ]
-    numbers += [sum(len(tested.surviving(status)) for tested in versions) for status in STATUSES]
+    numbers = [len(versions), sum(tested.cases for tested in versions)]
+    numbers += [sum(tested.mutants for tested in versions), sum(tested.kills for tested in versions)]
+    numbers += [sum(tested.surviving(status) for tested in versions) for status in STATUSES]
     yield from (f"{number:,}" for number in numbers)
     yield _exposed(versions, lambda _: True)
-    yield from (
-        f"{sum(column):,}"
-        for column in zip(*((tested.variants, len(tested.blamed)) for tested in versions), strict=True)
-    )
+    yield f"{sum(tested.variants for tested in versions):,}"
+    yield f"{sum(len(tested.blamed) for tested in versions):,}"
     blind_counts = [elements for tested in versions for elements in tested.blind.values()]
     count, blind = (sum(numbers) for numbers in zip(*blind_counts, strict=True)) if blind_counts else (0, 0)
     yield _percent(blind / count).replace(" ", "") if blind else "0"
@@ -509,10 +487,7 @@ def _widths(matrix: Matrix) -> Iterator[tuple[str, ...]]:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield f"| {' | '.join('---' for _ in head)} |"
-    for row in rows:
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+    return markdown_table(head, ([cell.replace("|", "\\|") for cell in row] for row in rows))
 
 
 def matrix_html(matrix: Matrix) -> str:
@@ -522,11 +497,11 @@ def matrix_html(matrix: Matrix) -> str:
         matrix=matrix,
         about=f"{_ABOUT} The page says what admits a survivor, with the width of the bound compared to the change, or "
         "why no case exposes it.",
-        heads=HEADINGS,
+        heads=_HEADINGS,
         rows=_figures(matrix),
-        survivors=[_html(row) for row in survivors_of(matrix)],
-        hidden=[_html(row) for row in hidden_of(matrix)],
-        excluded=[_html(row) for row in excluded_of(matrix)],
+        survivors=[_html(row) for row in _survivors(matrix)],
+        hidden=[_html(row) for row in _hidden(matrix)],
+        excluded=[_html(row) for row in _excluded(matrix)],
         blind=list(blind_of(matrix)),
         about_tight=_TIGHT,
         tight=list(tight_of(matrix)),

@@ -19,7 +19,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ..cases.results import Outcome, Result
+from ..cases.results import Outcome
 
 T = TypeVar("T")
 
@@ -56,12 +56,11 @@ _PLAIN_EVERY = 30.0  # seconds
 _PLAIN_LINES = 4  # in addition, so many if the number of cases is known
 _BAR_WIDTH = 30
 _EARLIEST, _SHORTEST = 5.0, 10.0  # seconds: from when on a remaining time is told, and how long it has to be
-_GOOD = frozenset({Outcome.PASS})
 _NEUTRAL = frozenset({Outcome.UNSUPPORTED, Outcome.WAIVED, Outcome.ACCEPTED_INVALID})
 
 
 class RunProgress:
-    """Shows results as they are added; a context manager."""
+    """Shows results as they are counted; a context manager."""
 
     def __init__(
         self,
@@ -81,12 +80,8 @@ class RunProgress:
         self._line_at = self._next_line()
         self._live = Live(get_renderable=self._shown, console=console, refresh_per_second=8, transient=True)
 
-    def add(self, result: Result) -> None:
-        """Count a result; the terminal is redrawn from time to time, not here."""
-        self.count(result.outcome)
-
     def count(self, outcome: Outcome) -> None:
-        """Count a result."""
+        """Count a result; the terminal is redrawn from time to time, not here."""
         self.outcomes[outcome] += 1
         self.done += 1
         if self._plain and (self.done >= self._line_at or self._clock() - self._reported >= _PLAIN_EVERY):
@@ -137,7 +132,7 @@ class RunProgress:
         text = Text()
         for outcome in Outcome:
             if self.outcomes[outcome]:
-                style = "green" if outcome in _GOOD else "" if outcome in _NEUTRAL else "red"
+                style = "green" if outcome is Outcome.PASS else "" if outcome in _NEUTRAL else "red"
                 text.append(", " if text else "").append(f"{self.outcomes[outcome]:,} {outcome}", style)
         return text
 

@@ -24,7 +24,8 @@ class Reasons:
 
     def of(self, version: str, name: str) -> str:
         """Return why a mutant survives, or a trigger stays hidden; empty if the file has no reason."""
-        return next((why for _, _, why in self._fitting(version, name)), "")
+        match = self._match(version, name)
+        return match[2] if match else ""
 
     def explained(self, matrix: Matrix) -> Matrix:
         """Return the matrix with reasons for what is unseen, unmet or without a case."""
@@ -36,13 +37,11 @@ class Reasons:
 
     def idle(self, matrix: Matrix) -> list[str]:
         """Return the unused reasons: for mutants that are killed by now, for triggers that are exposed."""
-        every = {(globs, name): False for globs, some in self.written.items() for name in some}
-        for version, tested in matrix.tested.items():
-            for name in _left(tested):
-                for globs, glob, _ in self._fitting(version, name):
-                    every[globs, glob] = True
-                    break
-        return [f"{globs}: {name}" for (globs, name), used in every.items() if not used]
+        names = ((version, name) for version, tested in matrix.tested.items() for name in _left(tested))
+        used = {match[:2] for version, name in names if (match := self._match(version, name))}
+        return [
+            f"{globs}: {glob}" for globs, some in self.written.items() for glob in some if (globs, glob) not in used
+        ]
 
     def _explained(self, tested: VersionMatrix) -> VersionMatrix:
         def explained_fate(fate: Fate) -> Fate:
@@ -55,12 +54,14 @@ class Reasons:
         reason = self.of(version, level) if why == NO_CASE else ""
         return f"{why}: {reason}" if reason else why
 
-    def _fitting(self, version: str, name: str) -> Iterator[tuple[str, str, str]]:
+    def _match(self, version: str, name: str) -> tuple[str, str, str] | None:
+        """Return the globs of the first reason that fits, and the reason."""
         for globs, some in self.written.items():
             if any(fnmatchcase(version, glob) for glob in globs.split()):
                 for glob, why in some.items():
                     if fnmatchcase(name, glob):
-                        yield globs, glob, why
+                        return globs, glob, why
+        return None
 
 
 def _left(tested: VersionMatrix) -> Iterator[str]:

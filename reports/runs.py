@@ -402,7 +402,7 @@ _DECIDING: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run that has begun, by its folder and its `run.json`."""
+    """A run that has begun, or a shard of one, by its folder and its `run.json`, as `read_run` returns it."""
 
     folder: Path
     run_json: Mapping[str, Any]
@@ -415,7 +415,7 @@ class RunRecord:
     @property
     def command(self) -> list[str]:
         """Return the command line that began it."""
-        return [str(word) for word in self.run_json.get("command", [])]
+        return list(self.run_json.get("command", ()))
 
     @property
     def started(self) -> dt.datetime:
@@ -430,30 +430,40 @@ class RunRecord:
     @property
     def planned(self) -> int | None:
         """Return the number of results of the finished run, None if planning had not ended when it was written."""
-        planned, backends = self.run_json.get("planned"), self.run_json.get("backends")
-        if not isinstance(planned, dict) or not isinstance(backends, dict) or planned.keys() != backends.keys():
-            return None
-        numbers = list(planned.values())
-        return sum(numbers) or None if all(isinstance(number, int) and number >= 0 for number in numbers) else None
+        planned, backends = self.run_json.get("planned", {}), self.run_json.get("backends", {})
+        return sum(planned.values()) or None if planned.keys() == backends.keys() else None
 
     @property
     def deaths(self) -> list[dict[str, Any]]:
         """Return the deaths of workers that no case explains, as far as known."""
-        return [death for death in self.run_json.get("deaths", []) if isinstance(death, dict)]
+        return list(self.run_json.get("deaths", ()))
 
     @property
     def more_deaths(self) -> int:
         """Return how many there were in addition."""
-        count = self.run_json.get("more_deaths", 0)
-        return count if isinstance(count, int) else 0
+        return int(self.run_json.get("more_deaths", 0))
+
+    @property
+    def shard(self) -> Shard | None:
+        """Return which part of the run it is, None for a whole one. Raises OpconformError if there is none such."""
+        text = self.run_json.get("shard")
+        return None if text is None else shard_of(text)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Return its backends, each with its version."""
+        return {name: self.about(name).version for name in self.run_json["backends"]}
+
+    @property
+    def terms(self) -> Terms:
+        """Return what decided its verdicts. Raises OpconformError if `run.json` lacks it."""
+        return terms_from(self.run_json.get("terms", {}), self.folder / RUN)
 
     def about(self, backend: str) -> About:
         """Return what `run.json` has on a backend."""
-        stored = _at(self.run_json, ("backends", backend))
-        fields = stored if isinstance(stored, dict) else {}
-        standards = tuple(map(str, fields.get("standards") or ()))
-        facts, name = fields.get("facts") or {}, str(fields.get("name") or "")
-        return About(str(fields.get("version", UNKNOWN)), standards, facts, name=name)
+        fields = self.run_json.get("backends", {}).get(backend, {})
+        standards, facts = tuple(fields.get("standards", ())), fields.get("facts", {})
+        return About(fields.get("version", UNKNOWN), standards, facts, name=fields.get("name", ""))
 
 
 def compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[object, object]]:
@@ -470,36 +480,15 @@ def _at(fields: Mapping[str, Any], path: tuple[str, ...]) -> object:
     return value
 
 
-_OF_ONE_BACKEND = frozenset({"shard", "waivers digest"})
-"""Values that may differ between runs of different backends that are shown side by side."""
-
-
-@dataclass(frozen=True)
-class RunPart(RunRecord):
-    """A results folder that is reported: a run, or a shard of one."""
-
-    shard: Shard | None
-
-    @property
-    def versions(self) -> dict[str, str]:
-        """Return its backends, each with its version."""
-        return {name: self.about(name).version for name in self.run_json["backends"]}
-
-    @property
-    def terms(self) -> Terms:
-        """Return what decided its verdicts. Raises OpconformError if `run.json` lacks it."""
-        return terms_from(self.run_json.get("terms", {}), self.folder / RUN)
-
-
 @dataclass(frozen=True)
 class MergedRun:
     """The parts of one run, in the order of their shards; `missing` are the absent ones."""
 
-    parts: tuple[RunPart, ...]
+    parts: tuple[RunRecord, ...]
     missing: tuple[Shard, ...] = ()
 
     @property
-    def unfinished(self) -> list[RunPart]:
+    def unfinished(self) -> list[RunRecord]:
         """Return the parts that were interrupted or killed, or still run."""
         return [part for part in self.parts if not part.finished]
 
@@ -539,7 +528,7 @@ def put_together(folders: Sequence[Path], *, partial: bool = False) -> list[Merg
     appears twice and, unless `partial`, for one that is missing or unfinished.
     """
     _refuse_twice(folders)
-    groups: dict[tuple[str, ...], list[RunPart]] = {}
+    groups: dict[tuple[str, ...], list[RunRecord]] = {}
     for part in map(_part, folders):
         groups.setdefault(tuple(sorted(part.versions)), []).append(part)
     wholes = [_merged_run(parts, partial=partial) for parts in groups.values()]
@@ -549,12 +538,11 @@ def put_together(folders: Sequence[Path], *, partial: bool = False) -> list[Merg
     return wholes
 
 
-def _part(folder: Path) -> RunPart:
+def _part(folder: Path) -> RunRecord:
     run_record = read_run(folder)
-    if not isinstance(run_record.get("backends"), dict) or not isinstance(run_record.get("terms"), dict):
+    if not run_record.keys() >= {"backends", "terms"}:
         raise OpconformError(f"{folder / RUN}: names no backends and no terms: it was written by an older version")
-    shard = run_record.get("shard")
-    return RunPart(folder, run_record, None if shard is None else shard_of(str(shard)))
+    return RunRecord(folder, run_record)
 
 
 def _refuse_twice(folders: Sequence[Path]) -> None:
@@ -565,17 +553,22 @@ def _refuse_twice(folders: Sequence[Path]) -> None:
         seen[folder.resolve()] = folder
 
 
-def _merged_run(parts: Sequence[RunPart], *, partial: bool) -> MergedRun:
+def _merged_run(parts: Sequence[RunRecord], *, partial: bool) -> MergedRun:
     first = parts[0]
     for part in parts[1:]:
-        apart = {**_apart(first, part), **_versions_apart(first, part)}
-        if first.shard is None and apart.keys() <= _versions_apart(first, part).keys():
+        old, new = first.versions, part.versions
+        versions = {f"version of {name}": (old[name], new[name]) for name in old if old[name] != new[name]}
+        apart = _apart(first, part, but={"shard"})
+        counts = [record.shard and record.shard.count for record in (first, part)]
+        if counts[0] != counts[1]:
+            apart["number of shards"] = (counts[0], counts[1])
+        elif first.shard is None and not apart:
             both = f"{first.folder} and {part.folder} are both complete runs of {' and '.join(first.versions)}"
             raise OpconformError(f"{both}: report one of them; to show an earlier run in a site, use --before")
-        _refuse_other(first, part, apart)
+        _refuse_other(first, part, {**apart, **versions})
     if first.shard is None:
         return MergedRun((first,))
-    by_index: dict[int, RunPart] = {}
+    by_index: dict[int, RunRecord] = {}
     for part in parts:
         index = part.shard.index if part.shard else 0
         if index in by_index:
@@ -589,22 +582,11 @@ def _merged_run(parts: Sequence[RunPart], *, partial: bool) -> MergedRun:
     return merged
 
 
-def _apart(
-    first_part: RunPart, other: RunPart, but: frozenset[str] = frozenset({"shard"})
-) -> dict[str, tuple[object, object]]:
-    differing = {name: pair for name, pair in compared(first_part.run_json, other.run_json).items() if name not in but}
-    counts = [part.shard and part.shard.count for part in (first_part, other)]
-    if "waivers digest" not in but and counts[0] != counts[1]:
-        differing["number of shards"] = (counts[0], counts[1])
-    return differing
+def _apart(part: RunRecord, other: RunRecord, but: Collection[str]) -> dict[str, tuple[object, object]]:
+    return {name: pair for name, pair in compared(part.run_json, other.run_json).items() if name not in but}
 
 
-def _versions_apart(part: RunPart, other: RunPart) -> dict[str, tuple[object, object]]:
-    old, new = part.versions, other.versions
-    return {f"version of {name}": (old[name], new[name]) for name in old if old[name] != new[name]}
-
-
-def _refuse_other(part: RunPart, other: RunPart, apart: Mapping[str, tuple[object, object]]) -> None:
+def _refuse_other(part: RunRecord, other: RunRecord, apart: Mapping[str, tuple[object, object]]) -> None:
     if apart:
         lines = "".join(
             f"\n  {name}: {_value(a)} in {part.folder}, {_value(b)} in {other.folder}" for name, (a, b) in apart.items()
@@ -641,7 +623,7 @@ def _side_by_side(merged: MergedRun, other_run: MergedRun) -> None:
     a, b = merged.parts[0], other_run.parts[0]
     for name in a.versions.keys() & b.versions.keys():
         raise OpconformError(f"{a.folder} and {b.folder} are both runs of {name}; report one of them")
-    _refuse_other(a, b, _apart(a, b, _OF_ONE_BACKEND))
+    _refuse_other(a, b, _apart(a, b, but={"shard", "waivers digest"}))
 
 
 def runs_of(folders: Sequence[Path], *, partial: bool) -> list[MergedRun]:

@@ -31,7 +31,7 @@ def reproduction(case: Batch) -> str:
         known = ", ".join(_PARTS)
         raise OpconformError(f"{case.id}: there are no scripts for cases of {standard}, only for {known}")
     return Template(_text(standard)).substitute(
-        title=_docstring(f"{case.id}\n\n{node_text(case.program)}"),
+        title=docstring(f"{case.id}\n\n{node_text(case.program)}"),
         judge=_text("judge").rstrip(),
         **_PARTS[standard](case),
     )
@@ -50,7 +50,8 @@ def _text(name: str) -> str:
     return (resources.files(__package__) / "scripts" / f"{name}.py.txt").read_text(encoding="utf-8")
 
 
-def _docstring(text: str) -> str:
+def docstring(text: str) -> str:
+    """Return a text as the content of a docstring."""
     return text.replace("\\", r"\\").replace('"""', r"\"\"\"")
 
 
@@ -97,8 +98,8 @@ def short_reproduction(case: Batch) -> str | None:
     text = "".join(written.values())
     constants = ", ".join(name for name in ("inf", "nan") if re.search(rf"\b{name}\b", text))
     return Template(_text("short")).substitute(
-        title=_docstring(f"{case.id}\n{node_text(case.program)}"),
-        model=_packed(onnx_bytes(case.program)),
+        title=docstring(f"{case.id}\n{node_text(case.program)}"),
+        model=packed_text(onnx_bytes(case.program)),
         constants=f"from math import {constants}\n" if constants else "",
         packed=_UNPACK if "packed(" in text else "",
         **written,
@@ -120,7 +121,7 @@ def _array(array: Array, most: int = _FEW) -> str:
     """Return an array as Python source: its elements, or their bytes if there are more than `most`."""
     kind, shape, elements = type_of(array), array.shape, _elements(array)
     if isinstance(elements, str) or array.size > most:
-        return f"packed({literal(kind)}, {shape!r}, {literal(_packed(content(array)))})"
+        return f"packed({literal(kind)}, {shape!r}, {literal(packed_text(content(array)))})"
     if not shape:
         return f"np.array({literal(elements)[1:-1]}, {literal(kind)})"
     return f"np.array({literal(elements, used=30)}, {literal(kind)}){f'.reshape{shape!r}' if len(shape) > 1 else ''}"
@@ -196,7 +197,7 @@ def _onnx(case: Batch) -> Mapping[str, str]:
     used = {name for type_ in types for name in element_names(type_)}
     numbers = {n: element_type(n).onnx for n in sorted(used) if element_type(n).dtype.isbuiltin != 1 and n != "string"}
     return {
-        "model": _packed(onnx_bytes(program)),
+        "model": packed_text(onnx_bytes(program)),
         "case": _case(case, fed),
         "numbers": literal(numbers),
         "is_plain": str(not numbers),
@@ -396,15 +397,16 @@ def _elements(array: Array) -> list[Any] | str:
         # `nan` does not say which of its NaNs a narrow type means
         if says_all and not (element_type(name).bits <= 8 and any(map(math.isnan, written))):
             return written
-    return _packed(content(array))
+    return packed_text(content(array))
 
 
 _NARROW = ("float16", "bfloat16", "float32")
 """Types whose numbers are short in float32."""
 
 
-def _packed(held: bytes) -> str:
-    return base64.b64encode(zlib.compress(held, 9)).decode()
+def packed_text(data: bytes) -> str:
+    """Return bytes as a script holds them: compressed, in base64."""
+    return base64.b64encode(zlib.compress(data, 9)).decode()
 
 
 _INDENT = "    "

@@ -178,8 +178,7 @@ def _ir_output(output: Output, dims: Dims | None) -> tuple[Dims, str]:
 def _op(case: Batch) -> Iterator[str]:
     program = case.program
     yield program.operator.name
-    kinds = [re.sub("s$", "[]", str(a.kind)) for a in program.attributes]
-    attributes = [f"{a.name}: {kind} = {_value(a)}" for a, kind in zip(program.attributes, kinds, strict=True)]
+    attributes = [f"{a.name}: {re.sub('s$', '[]', str(a.kind))} = {_value(a)}" for a in program.attributes]
     inputs = [
         f"{_logical_tensor(n, i.name, i.type, i.dims)}{_strided(i)}"
         for n, i in enumerate(program.inputs)

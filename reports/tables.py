@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -17,10 +18,11 @@ from ..cases.results import Result
 from ..runners.judging.accuracy import Accuracy
 from ..runners.judging.terms import WaiverRun, before_waiving
 from ..specs.loader import Library
+from ..specs.model import Clause
 from .arithmetic import ATTACHMENT, ArithmeticTables, attached_accuracy
 from .folder import INTERRUPTED
 from .progress import tracked
-from .runs import RESULTS, MergedRun, RunPart, RunRecord, StoredResult, StoredResults, Terms, read_run, shards_told
+from .runs import RESULTS, MergedRun, RunRecord, StoredResult, StoredResults, Terms, read_run, shards_told
 from .tally import OUR_SIDE_FAILED, Behaviours, Failures, Tally
 from .terminal import Summary
 from .text import counted, deaths_told
@@ -97,47 +99,26 @@ class Tables:
             lines.append(f"{backend} passes {counted(counts.total(), 'case')} that it does not claim: {first}")
         return lines
 
-    def summary(
-        self,
-        exit_code: int,
-        *,
-        versions: Mapping[str, str],
-        clause_text: Callable[[str, str], str | None],
-        problems: Sequence[str],
-        seconds: float | None,
-        folders: Iterable[Path],
-        partial: bool,
-        unfinished: Iterable[Path] = (),
-        names: Mapping[str, str] | None = None,
-    ) -> Summary:
-        """Return the summary; the last five arguments are fields of `Summary`."""
-        return Summary(
-            self.tally,
-            self.behaviours,
-            self.failures,
-            exit_code,
-            versions,
-            clause_text,
-            self.terms.declaration is not None,
-            problems,
-            seconds,
-            [*map(str, folders)],
-            arithmetic=self.arithmetic,
-            partial=partial,
-            unfinished=[*map(str, unfinished)],
-            names=names or {},
-        )
+    def summary(self, exit_code: int) -> Summary:
+        """Return a summary that lacks what only the caller knows: versions, problems, folders and others."""
+        declared, counted_so = self.terms.declaration is not None, (self.tally, self.behaviours, self.failures)
+        return Summary(*counted_so, exit_code, declared=declared, arithmetic=self.arithmetic)
+
+
+def clause_of(library: Library, operator_version: str, clause: str) -> Clause | None:
+    """Return a clause by its operator version and id; None if these specs lack it."""
+    try:
+        spec, version = library.operator_version(operator_version)
+    except OpconformError:
+        return None
+    return spec.version(version).clauses.get(clause.partition("#")[2])
 
 
 def clause_text_of(library: Library) -> Callable[[str, str], str | None]:
     """Return a function that returns a clause's words by operator version and id; None if these specs lack it."""
 
     def text(operator_version: str, clause: str) -> str | None:
-        try:
-            spec, version = library.operator_version(operator_version)
-        except OpconformError:
-            return None
-        rule = spec.version(version).clauses.get(clause.partition("#")[2])
+        rule = clause_of(library, operator_version, clause)
         return clause_words(rule.text, rule.status) if rule else None
 
     return text
@@ -165,7 +146,7 @@ def take_kept(folder: Path, tables: Tables, seen: Callable[[StoredResult], None]
     return kept
 
 
-Seen: TypeAlias = Callable[[RunPart, StoredResult], None]
+Seen: TypeAlias = Callable[[RunRecord, StoredResult], None]
 
 
 @dataclass(frozen=True)
@@ -215,7 +196,7 @@ def _count(merged: MergedRun, tables: Tables, seen: Seen | None) -> list[int]:
     done: dict[str, set[str]] = {}
     counts = []
     for part in merged.parts:
-        results = take_kept(part.folder, tables, _of_part(part, seen)).done
+        results = take_kept(part.folder, tables, partial(seen, part) if seen else None).done
         counts.append(sum(map(len, results.values())))
         for backend, cases in results.items():
             if not done.setdefault(backend, set()).isdisjoint(cases):
@@ -223,10 +204,6 @@ def _count(merged: MergedRun, tables: Tables, seen: Seen | None) -> list[int]:
                 raise OpconformError(f"{folders}: have results of the same cases, so they are not shards of one run")
             done[backend] |= cases
     return counts
-
-
-def _of_part(part: RunPart, seen: Seen | None) -> Callable[[StoredResult], None] | None:
-    return None if seen is None else lambda kept: seen(part, kept)
 
 
 def _lost(merged: MergedRun, tables: Tables) -> list[str]:

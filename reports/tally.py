@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 from ..cases.ids import operator_version_of, split_version
@@ -140,7 +139,7 @@ class Tally:
             self.suspensions[suspended] += 1
             counts["suspended"] += 1
         elif result.outcome is not Outcome.RUNNER_ERROR:
-            for name in _invalid(result) if is_about_invalid(result) else _valid(result):
+            for name in _counts_of(result):
                 counts[name] += 1
 
     def _keep_refusal(self, result: Result) -> None:
@@ -168,9 +167,9 @@ class Tally:
         return {operator_version: _figures(counts) for operator_version, counts in groups.items()}
 
     def _of(self, backend: str | None) -> list[tuple[Group, _Counts]]:
-        """Return the groups of one backend or all, in order."""
+        """Return the groups of one backend or all, in order: in versions numbers count as such, so 8 is before 13."""
         groups = [(group, counts) for group, counts in self._counts.items() if backend in (None, group.backend)]
-        return sorted(groups, key=lambda pair: _order(pair[0]))
+        return sorted(groups, key=lambda pair: (natural(pair[0].operator_version), pair[0].types))
 
     def figures(self, backend: str | None = None) -> Figures:
         """Return the figures of one backend, or of the whole run."""
@@ -194,27 +193,22 @@ class Tally:
         return {"overall": overall, "backends": backends, "suspended": dict(self.suspensions)}
 
 
-def _order(group: Group) -> tuple[list[tuple[int, str]], str]:
-    """Return the sort key of groups: numbers in an operator version count as numbers, so that 8 comes before 13."""
-    return _natural(group.operator_version), group.types
+def natural(text: str) -> list[tuple[int, str]]:
+    """Return the sort key of a text in which numbers count as numbers."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBERS.split(text)]
 
 
-def _natural(text: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
+_NUMBERS = re.compile("([0-9]{1,18})")
 
 
-def _invalid(result: Result) -> tuple[str, ...]:
-    """Return the counts that a result on an invalid input increases."""
-    if result.outcome is Outcome.UNSUPPORTED:  # its valid sibling did not run either
-        return ()
-    return ("put", "refused") if result.outcome is Outcome.PASS else ("put",)
-
-
-def _valid(result: Result) -> tuple[str, ...]:
-    """Return the counts that a result on a valid input increases."""
-    if result.outcome is Outcome.UNSUPPORTED:
-        return ("unsupported",)
-    if result.outcome is not Outcome.PASS:
+def _counts_of(result: Result) -> tuple[str, ...]:
+    """Return the counts that a result increases."""
+    is_valid, passes = not is_about_invalid(result), result.outcome is Outcome.PASS
+    if result.outcome is Outcome.UNSUPPORTED:  # the valid sibling of an invalid input did not run either
+        return ("unsupported",) if is_valid else ()
+    if not is_valid:
+        return ("put", "refused") if passes else ("put",)
+    if not passes:
         return ("judged",)
     return ("judged", "passed", "strict") if result.level == "strict" else ("judged", "passed")
 
@@ -249,37 +243,19 @@ class Contradiction:
     options: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class ChosenOptions:
-    """What a backend does about one silence of one operator version.
-
-    `established` has the options that some case shows alone; `undecided` counts the cases that admit several. `broken`
-    is None if one option agrees with every case.
-    """
-
-    backend: str
-    operator_version: str
-    silence: str
-    established: tuple[OptionEvidence, ...]
-    undecided: int
-    broken: Contradiction | None = None
-
-    @property
-    def consistent(self) -> bool:
-        """Return whether one option agrees with every case."""
-        return self.broken is None
-
-
 @dataclass
 class SilenceEvidence:
-    """The evidence so far; it does not depend on the order in which results arrive."""
+    """The evidence of what a backend does about a silence; it does not depend on the order in which results arrive.
+
+    `undecided` counts the cases that admit several options.
+    """
 
     cases: dict[str, int] = field(default_factory=dict)
     first: dict[tuple[str, ...], str] = field(default_factory=dict)
     undecided: int = 0
 
     def add(self, case: str, options: list[str]) -> None:
-        """Add the options that admit a case's answer, or the answers of `count` cases, of which `case` is the first."""
+        """Add the options that admit a case's answer."""
         admitted = tuple(options)
         self.first[admitted] = min(self.first.get(admitted, case), case)
         if len(options) > 1:
@@ -295,40 +271,53 @@ class SilenceEvidence:
 
     @property
     def broken(self) -> Contradiction | None:
-        """Return a case that excludes the most frequent option, if no single option agrees with all cases."""
+        """Return a case that excludes the most frequent option; None if one option agrees with every case."""
         if frozenset.intersection(*map(frozenset, self.first)):
             return None
         wanted = self.established[0].option if self.cases else max(self.first, key=len)[0]
         case, options = min((case, options) for options, case in self.first.items() if wanted not in options)
         return Contradiction(case, options)
 
+    @property
+    def consistent(self) -> bool:
+        """Return whether one option agrees with every case."""
+        return self.broken is None
+
+
+@dataclass(kw_only=True)
+class ChosenOptions(SilenceEvidence):
+    """What a backend does about one silence of one operator version."""
+
+    backend: str
+    operator_version: str
+    silence: str
+
 
 class Behaviours:
     """Combines the behaviour of results as they arrive."""
 
     def __init__(self) -> None:
-        self._joined: dict[tuple[str, str, str], SilenceEvidence] = {}
+        self._chosen: dict[tuple[str, str, str], ChosenOptions] = {}
 
     def add(self, result: Result) -> None:
-        """Add what a result shows, or `count` equal ones, of which it is the first; no options add nothing."""
+        """Add what a result shows; no options add nothing."""
         for silence, options in result.behaviour.items():
             if options:
-                key = (result.backend, operator_version_of(result.case), silence)
-                self._joined.setdefault(key, SilenceEvidence()).add(result.case, options)
+                key = backend, operator_version, _ = result.backend, operator_version_of(result.case), silence
+                made = ChosenOptions(backend=backend, operator_version=operator_version, silence=silence)
+                self._chosen.setdefault(key, made).add(result.case, options)
 
     def total(self, backend: str, silence: str) -> Counter[str]:
         """Return the number of a backend's cases that show each option alone, in all operator versions."""
         counts: Counter[str] = Counter()
-        for (name, _, own), joined in self._joined.items():
-            if (name, own) == (backend, silence):
-                counts.update(joined.cases)
+        for taken in self.chosen(backend):
+            if taken.silence == silence:
+                counts.update(taken.cases)
         return counts
 
     def chosen(self, backend: str | None = None) -> Iterator[ChosenOptions]:
-        """Yield what is known of each silence, of one backend or all, in order of first appearance."""
-        for key, joined in self._joined.items():
-            if backend in (None, key[0]):
-                yield ChosenOptions(*key, joined.established, joined.undecided, joined.broken)
+        """Return what is known of each silence, of one backend or all, in order of first appearance."""
+        return (taken for taken in self._chosen.values() if backend in (None, taken.backend))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it for JSON, by backend, operator version and silence."""
@@ -430,15 +419,14 @@ class Failures:
         """Return the number of kinds of failures."""
         return len(self._counts)
 
-    def first(self, limit: int) -> list[FailureGroup]:
-        """Return at most `limit` kinds, from as many backends, operators and outcomes as possible, in order."""
-        chosen = set(islice(_in_turn(self._first, lambda kind: _place_of(self._first[kind])), limit))
-        return [self._group(kind) for kind in self._first if kind in chosen]
+    def groups(self) -> list[FailureGroup]:
+        """Return all kinds, in order of first appearance."""
+        return [self._group(kind) for kind in self._first]
 
     def worst(self) -> list[FailureGroup]:
         """Return all kinds, worst outcomes first: of each backend and outcome the most frequent, then the next."""
-        ranked = sorted(self._first, key=lambda kind: (_badness(self._first[kind]), -self._counts[kind].total()))
-        return [self._group(kind) for kind in _in_turn(ranked, lambda kind: kind[:2])]
+        ranked = sorted(self._first, key=lambda kind: (badness(self._first[kind]), -self._counts[kind].total()))
+        return [self._group(kind) for kind in _in_turn(ranked)]
 
     def operators(self) -> list[FailingOperator]:
         """Return the operators that fail, worst outcomes first, then by the number of failures."""
@@ -449,34 +437,35 @@ class Failures:
             for operator_version, count in by_version.items():
                 operator, version = split_version(operator_version)
                 counts.setdefault(operator, Counter())[version, first.backend] += count
-                worst[operator] = min(worst.get(operator, first), first, key=_badness)
+                worst[operator] = min(worst.get(operator, first), first, key=badness)
         operators = [
             FailingOperator(
                 operator,
                 outcomes.total(),
                 worst[operator].outcome,
-                tuple(sorted({version for version, _ in outcomes}, key=_natural)),
+                tuple(sorted({version for version, _ in outcomes}, key=natural)),
                 {backend: sum(n for (_, b), n in outcomes.items() if b == backend) for _, backend in sorted(outcomes)},
             )
             for operator, outcomes in counts.items()
         ]
         return sorted(
-            operators, key=lambda operator_: (_badness(worst[operator_.operator]), -operator_.count, operator_.operator)
+            operators, key=lambda operator_: (badness(worst[operator_.operator]), -operator_.count, operator_.operator)
         )
 
     def _group(self, kind: _Kind) -> FailureGroup:
         return FailureGroup(self._first[kind], self._counts[kind].total(), tuple(self._counts[kind]))
 
 
-def _badness(result: Result) -> int:
+def badness(result: Result) -> int:
+    """Return the rank of a failure by its outcome, 0 for the worst."""
     return WORST.index(result.outcome) if result.outcome in WORST else len(WORST)
 
 
-def _in_turn(kinds: Iterable[_Kind], queue_of: Callable[[_Kind], _Kind]) -> Iterator[_Kind]:
-    """Yield the first kind of each queue, then the second ones, and so on."""
+def _in_turn(kinds: Iterable[_Kind]) -> Iterator[_Kind]:
+    """Yield the first kind of each backend and outcome, then the second ones, and so on."""
     queues: dict[_Kind, list[_Kind]] = {}
     for kind in kinds:
-        queues.setdefault(queue_of(kind), []).append(kind)
+        queues.setdefault(kind[:2], []).append(kind)
     for turn in range(max(map(len, queues.values()), default=0)):
         yield from (queue[turn] for queue in queues.values() if turn < len(queue))
 

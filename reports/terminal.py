@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from rich.cells import cell_len
@@ -22,7 +23,7 @@ from ..cases.results import Outcome, Result
 from ..cases.short import known_short_id
 from .arithmetic import ArithmeticTables, print_arithmetic
 from .tally import NOTHING_JUDGED, Behaviours, ChosenOptions, FailureGroup, Failures, Figures, Tally
-from .text import NOTHING, WIDE, counted, first_line, percent, printable, reproduce_line
+from .text import NOTHING, WIDE, counted, cut, first_line, percent, printable, reproduce_line
 
 ClauseText = Callable[[str, str], str | None]
 """Returns a clause's text by operator version and clause id."""
@@ -30,6 +31,9 @@ ClauseText = Callable[[str, str], str | None]
 Section: TypeAlias = Literal["kinds", "operators", "statistics"]
 """A long part of a summary: every kind of failure, figures by operator version, or silences and accuracy."""
 SECTIONS: frozenset[Section] = frozenset({"kinds", "operators", "statistics"})
+
+_Shared: TypeAlias = Sequence[FailureGroup]
+"""Failures of one kind: a group for each backend that shares it."""
 
 Detail: TypeAlias = Literal["figures", "brief"] | frozenset[Section]
 """How much of a summary is printed: no failures, one screen, or these sections in full."""
@@ -63,8 +67,8 @@ class Summary:
 
     `versions` has the version of each backend. `declared`: arithmetic was declared, which adds its figure. `problems`
     are the waivers' problems. `seconds` is the run's duration, `folders` are the results folders. `partial`: `report`
-    needs --partial for them. `unfinished` lists the folders that `run --resume` finishes. `short` returns a case's
-    short id, or the long one if it has none. `names` has what reports call a backend, if not as the command line does.
+    needs --partial for them. `unfinished` lists the folders that `run --resume` finishes. `names` has what reports call
+    a backend, if not as the command line does.
     """
 
     tally: Tally
@@ -76,11 +80,10 @@ class Summary:
     declared: bool = False
     problems: Sequence[str] = ()
     seconds: float | None = None
-    folders: Sequence[str] = ()
+    folders: Sequence[Path | str] = ()
     arithmetic: ArithmeticTables = field(default_factory=ArithmeticTables)
     partial: bool = False
-    unfinished: Sequence[str] = ()
-    short: Callable[[str], str] = known_short_id
+    unfinished: Sequence[Path | str] = ()
     names: Mapping[str, str] = field(default_factory=dict)
 
     def name(self, backend: str) -> str:
@@ -90,14 +93,6 @@ class Summary:
     def backend(self, backend: str) -> str:
         """Return a backend's name with its version."""
         return " ".join(filter(None, (self.name(backend), printable(self.versions.get(backend, "")))))
-
-
-@dataclass(frozen=True)
-class _Shared:
-    """Failures of one kind, and the backends that share them."""
-
-    group: FailureGroup
-    backends: tuple[str, ...]
 
 
 def print_summary(console: Console, summary: Summary, detail: Detail = "brief") -> None:
@@ -152,7 +147,7 @@ def _print_operators(console: Console, summary: Summary, most: int) -> None:
     for number, (operator, count, *others) in enumerate(rows):
         cells = [f"{operator:<{wide[0]}}", f"{count:>{wide[1]}}", *map(str.ljust, others, wide[2:])]
         line = "  ".join(cells).rstrip()
-        line = _cut(line, console.width - 1) if console.is_terminal else line
+        line = cut(line, console.width - 1) if console.is_terminal else line
         console.print(Text(line, "" if number else "dim"), soft_wrap=True)
     if len(operators) > most:
         rest = operators[most:]
@@ -174,13 +169,13 @@ def _drawn(console: Console, draw: Callable[[Console], None]) -> str:
 
 
 def _shared(groups: Iterable[FailureGroup]) -> list[_Shared]:
-    """Return the kinds of failures; a kind that several backends share appears once."""
+    """Return the kinds of failures, each with the groups of the backends that share it."""
     alike: dict[tuple[object, ...], list[FailureGroup]] = {}
     for group in groups:
         first = group.first
         key = (first.case, first.outcome, first.reason, first.detail, group.count, group.operator_versions)
         alike.setdefault(key, []).append(group)
-    return [_Shared(groups_[0], tuple(group.first.backend for group in groups_)) for groups_ in alike.values()]
+    return list(alike.values())
 
 
 @dataclass(frozen=True)
@@ -257,11 +252,11 @@ def print_figures(console: Console, summary: Summary, backend: str, *, by_operat
 
 def _print_failure(console: Console, summary: Summary, shared: _Shared, look: _Look) -> None:
     """Print a kind of failures: its first case, the message, the clause, and how to reproduce it."""
-    alike, result = shared.group, shared.group.first
-    on = f"  on {' and '.join(map(summary.backend, shared.backends))}"
+    alike, result = shared[0], shared[0].first
+    on = f"  on {' and '.join(summary.backend(group.first.backend) for group in shared)}"
     case = printable(result.case)
     if not _fits(console, f"{result.outcome}  {case}{on}"):
-        case = printable(summary.short(result.case))
+        case = printable(known_short_id(result.case))
     title = Text().append(str(result.outcome), "bold red").append(f"  {case}", "bold")
     _line(console, title.append(on), copied=True)
     message = [Text(line) for line in _detail_lines(result.detail or "", look)]
@@ -270,20 +265,16 @@ def _print_failure(console: Console, summary: Summary, shared: _Shared, look: _L
         _line(console, line, indent=2)
     reproduce = f"  reproduce: {reproduce_line(result)}"
     if not _fits(console, reproduce):
-        reproduce = f"  reproduce: {reproduce_line(result, summary.short)}"
+        reproduce = f"  reproduce: {reproduce_line(result, known_short_id)}"
     _line(console, Text(reproduce), copied=True)
     if alike.count > 1:
-        where = _cut(printable(alike.where), _BRIEF_LENGTH // 2) if look.brief else printable(alike.where)
+        where = cut(printable(alike.where), _BRIEF_LENGTH // 2) if look.brief else printable(alike.where)
         _line(console, Text(", ".join(filter(None, (f"and {alike.count - 1:,} more like it", where))), "dim"), indent=2)
 
 
 def _fits(console: Console, line: str) -> bool:
     """Return whether a line needs no second row; in a file, whether it is of a bearable length."""
     return cell_len(line) <= (console.width if console.is_terminal else WIDE)
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 def _line(console: Console, text: Text, *, indent: int = 0, copied: bool = False) -> None:
@@ -303,16 +294,16 @@ def _clause_line(result: Result, clause_text: ClauseText, look: _Look) -> Text |
         return None
     names = [printable(clause.rpartition("#")[2]) for clause in result.clauses]
     text = printable(clause_text(operator_version_of(result.case), result.clauses[0]) or "")
-    text = _cut(text, _BRIEF_LENGTH // 2) if look.brief else text
+    text = cut(text, _BRIEF_LENGTH // 2) if look.brief else text
     line = Text(f"clause {names[0]}{f': {text}' if text else ''}")
     return line.append(f" (also {', '.join(names[1:])})", "dim") if names[1:] and not look.brief else line
 
 
 def _detail_lines(detail: str, look: _Look) -> list[str]:
     """Return the beginning of a detail, each line safe to show."""
-    lines = printable(_cut(detail, _DETAIL_LENGTH)).splitlines()
+    lines = printable(cut(detail, _DETAIL_LENGTH)).splitlines()
     if look.brief:
-        return [_cut(line, _BRIEF_LENGTH) for line in lines[: look.lines]]
+        return [cut(line, _BRIEF_LENGTH) for line in lines[: look.lines]]
     more = len(lines) - look.lines
     return lines[: look.lines] + ([f"… {counted(more, 'more line')} in results.jsonl"] if more > 0 else [])
 
@@ -369,10 +360,8 @@ def _type_rows(tally: Tally, backend: str) -> list[tuple[str, list[str], Figures
         shares = (figures.correctness, figures.declared_correctness, figures.support, figures.refusal)
         key = (group.operator_version, *map(percent, shares))
         alike.setdefault(key, []).append(group.types)
-        figures_of[key] = figures_of[key] + figures if key in figures_of else figures
-    order = list(tally.operator_versions(backend))
-    rows = [(str(key[0]), types, figures_of[key]) for key, types in alike.items()]
-    return sorted(rows, key=lambda row: order.index(row[0]))
+        figures_of[key] = figures_of.get(key, Figures()) + figures
+    return [(str(key[0]), types, figures_of[key]) for key, types in alike.items()]
 
 
 def _silence_rows(chosen: Iterable[ChosenOptions]) -> dict[tuple[str, str, str], list[ChosenOptions]]:
@@ -419,7 +408,7 @@ def _print_problems(console: Console, summary: Summary, *, brief: bool) -> None:
     """Print what is wrong apart from the cases, what is suspended, and why nothing could be judged."""
     problems, suspensions = summary.problems[: _PROBLEMS if brief else None], summary.tally.suspensions
     for problem in map(printable, problems):
-        _line(console, Text(_cut(problem, _BRIEF_LENGTH) if brief else problem, "red"))
+        _line(console, Text(cut(problem, _BRIEF_LENGTH) if brief else problem, "red"))
     if len(problems) < len(summary.problems):
         console.print(Text(f"and {counted(len(summary.problems) - len(problems), 'more problem')}", "red"))
     if brief and len(suspensions) > 1:
@@ -439,11 +428,11 @@ def _print_ending(console: Console, summary: Summary, detail: Detail) -> None:
     _print_problems(console, summary, brief=not isinstance(detail, frozenset))
     if not summary.folders:
         return
-    console.print(Text(f"results: {printable(', '.join(summary.folders))}"), soft_wrap=True)
+    console.print(Text(f"results: {printable(', '.join(map(str, summary.folders)))}"), soft_wrap=True)
     for folder in summary.unfinished[:_WORST]:
-        console.print(Text(f"finish it: {printable(shlex.join([*_RESUME, folder]))}"), soft_wrap=True)
+        console.print(Text(f"finish it: {printable(shlex.join([*_RESUME, str(folder)]))}"), soft_wrap=True)
     if detail == "brief":
-        report = ["opconform", "report", *summary.folders, *(["--partial"] if summary.partial else [])]
+        report = ["opconform", "report", *map(str, summary.folders), *(["--partial"] if summary.partial else [])]
         more = {"kinds": ["--kinds"] if summary.failures.count else [], "site": ["--html", "site"]}
         for name, options in more.items():
             if options:

@@ -33,6 +33,11 @@ def printable(text: str) -> str:
     return "".join(c if c == "\n" or c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
+def cut(text: str, longest: int) -> str:
+    """Return a text, or the beginning of a longer one."""
+    return text if len(text) <= longest else f"{text[:longest]}…"
+
+
 def xml_text(text: str) -> str:
     """Return text in which characters that XML 1.0 cannot contain are escaped visibly."""
     return _FORBIDDEN_IN_XML.sub(lambda match: ascii(match[0])[1:-1], text)
@@ -154,8 +159,7 @@ def write_pages(*pages: tuple[Path | None, Callable[[], str]]) -> None:
 
 def first_line(detail: str | None) -> str:
     """Return the beginning of a result's detail, short enough for a table."""
-    line = (detail or "").partition("\n")[0]
-    return line if len(line) <= _DETAIL else f"{line[:_DETAIL]}…"
+    return cut((detail or "").partition("\n")[0], _DETAIL)
 
 
 def markdown_reproduction(result: Result) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .matrix import STATUSES, Matrix
+from .text import markdown_table
 
 _KINDS = {"infer": "inferencers", "check": "checkers", "convert": "converters"}
 _REMARK = (
@@ -27,15 +28,14 @@ def _page(matrix: Matrix) -> Iterator[str]:
     yield "A survivor is `admitted` if the standard leaves open whether what it says is wrong, on all cases that it"
     yield "changes, and `unmet` if no case has what it needs."
     yield ""
-    yield "|  | made | exposed | admitted | unmet |"
-    yield "| --- | --- | --- | --- | --- |"
+    rows = []
     for kind, words in _KINDS.items():
-        made = sum(tested.tried.get(kind, (0, 0))[0] for tested in matrix.tested.values())
-        killed = sum(tested.tried.get(kind, (0, 0))[1] for tested in matrix.tested.values())
+        made, killed = (sum(tested.tried.get(kind, (0, 0))[at] for tested in matrix.tested.values()) for at in (0, 1))
         left = [fate for _, fate in matrix.survivors if fate.kind == kind]
         counts = [sum(fate.status == status for fate in left) for status in STATUSES if status != "unseen"]
         share = f" ({killed / made:.1%})" if made else ""
-        yield f"| {words} | {made:,} | {killed:,}{share} | {' | '.join(f'{count:,}' for count in counts)} |"
+        rows.append((words, f"{made:,}", f"{killed:,}{share}", *(f"{count:,}" for count in counts)))
+    yield from markdown_table(("", "made", "exposed", "admitted", "unmet"), rows)
     cases, variants = (
         sum(getattr(tested, name) for tested in matrix.tested.values()) for name in ("cases", "variants")
     )

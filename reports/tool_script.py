@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
@@ -13,7 +11,7 @@ from ..cases.errors import OpconformError
 from ..cases.program import Program
 from ..cases.runner import BackendKind
 from ..generators.meanings import CasesOfEveryKind
-from .script import literal, short_reproduction
+from .script import docstring, literal, packed_text, short_reproduction
 from .show import node_text
 
 _HEAD = '''"""{title}
@@ -150,6 +148,5 @@ _MADE: Mapping[str, tuple[BackendKind, Callable[[Batch, str], Iterator[str]]]] =
 
 
 def _head(case: Batch, model: bytes, demand: str, imports: str) -> str:
-    title = f"{case.id}\n{node_text(case.program)}".replace("\\", r"\\").replace('"""', r"\"\"\"")
-    packed = base64.b64encode(zlib.compress(model, 9)).decode()
-    return _HEAD.format(title=title, demand=demand, imports=imports, model=literal(packed))
+    title = docstring(f"{case.id}\n{node_text(case.program)}")
+    return _HEAD.format(title=title, demand=demand, imports=imports, model=literal(packed_text(model)))

@@ -16,7 +16,7 @@ from ...cases.errors import OpconformError
 from ...cases.results import Outcome
 from .. import tally
 from ..progress import tracked
-from ..runs import RESULTS, MergedRun, RunPart, read_results, runs_of, started
+from ..runs import RESULTS, MergedRun, RunRecord, read_results, runs_of, started
 from ..text import counted, printable
 from .changes import State, record_of
 
@@ -222,9 +222,8 @@ def asked_of(run_record: Mapping[str, Any]) -> dict[str, Any]:
 
 def plan_of(run_record: Mapping[str, Any]) -> dict[str, Any]:
     """Return what identifies runs of the same kind: selection, drawing, requirements; not versions or files."""
-    suite = run_record.get("suite")
     plan = {
-        "suite": suite.get("name") if isinstance(suite, dict) else None,
+        "suite": run_record.get("suite", {}).get("name"),
         "selection": sorted(map(str, run_record.get("selection") or [])),
         "strength": run_record.get("strength"),
         "draws": run_record.get("draws"),
@@ -264,7 +263,7 @@ class _BackendShare:
 
     index: int
     backend: str
-    part: RunPart
+    part: RunRecord
     started: str
     series: int
     turn: int
@@ -282,7 +281,7 @@ def add(db: Path, folders: Sequence[Path], label: str | None = None, *, partial:
         run = 1 + (history.value("SELECT max(run) FROM run") or 0)
         lines = []
         added = False
-        for turn in [_turn(history, *share) for share in _shares(wholes)]:
+        for turn in _shares(history, wholes):
             line, is_new = _take(history, turn, run)
             lines.append(line)
             added |= is_new
@@ -353,22 +352,20 @@ JOIN question q ON q."case" = c."case" AND q.case_digest IS NOT DISTINCT FROM a.
 """
 
 
-def _shares(wholes: Sequence[MergedRun]) -> list[tuple[int, str, RunPart, str]]:
+def _shares(history: History, wholes: Sequence[MergedRun]) -> list[_BackendShare]:
+    """Return the share of each backend, in its series or in a new one."""
     shares = []
-    for number, merged in enumerate(wholes):
-        moment = started(merged)
-        shares += [(number, backend, merged.parts[0], moment) for backend in merged.versions]
+    for index, merged in enumerate(wholes):
+        part, moment = merged.parts[0], started(merged)
+        plan = json.dumps(plan_of(part.run_json))
+        for backend in merged.versions:
+            series = history.value("SELECT series FROM series WHERE backend = ? AND plan = ?", [backend, plan])
+            if series is None:
+                series = 1 + (history.value("SELECT max(series) FROM series") or 0)
+                history.run("INSERT INTO series VALUES (?, ?, ?)", [series, backend, plan])
+            turn = history.value("SELECT coalesce(max(turn) + 1, 0) FROM turn WHERE series = ?", [series])
+            shares.append(_BackendShare(index, backend, part, moment, series, turn))
     return shares
-
-
-def _turn(history: History, number_of_run: int, backend: str, part: RunPart, started: str) -> _BackendShare:
-    plan = json.dumps(plan_of(part.run_json))
-    series = history.value("SELECT series FROM series WHERE backend = ? AND plan = ?", [backend, plan])
-    if series is None:
-        series = 1 + (history.value("SELECT max(series) FROM series") or 0)
-        history.run("INSERT INTO series VALUES (?, ?, ?)", [series, backend, plan])
-    last = history.value("SELECT max(turn) FROM turn WHERE series = ?", [series])
-    return _BackendShare(number_of_run, backend, part, started, series, 0 if last is None else last + 1)
 
 
 def _take(history: History, turn: _BackendShare, run: int) -> tuple[str, bool]:
@@ -443,10 +440,9 @@ _BEGIN = 'INSERT INTO span SELECT ?, "case", question, state, ?, ?, detail FROM 
 
 
 def _insert_run(history: History, run: int, label: str | None, wholes: Sequence[MergedRun]) -> None:
-    suite = wholes[0].parts[0].run_json.get("suite")
-    suite_fields = suite if isinstance(suite, dict) else {}
+    suite = wholes[0].parts[0].run_json.get("suite", {})
     partial = any(merged.missing or merged.unfinished for merged in wholes)
-    row = [run, label, str(suite_fields.get("version", "unknown")), str(suite_fields.get("digest", "")), partial]
+    row = [run, label, str(suite.get("version", "unknown")), str(suite.get("digest", "")), partial]
     history.run("INSERT INTO run VALUES (?, ?, ?, ?, ?)", row)
 
 

@@ -57,8 +57,6 @@ class Turn:
 class Stay:
     """A period in which a case had one verdict: from the run `first` to the run `last`; `lasts`: it has not ended."""
 
-    backend: str
-    plan: Mapping[str, Any]
     state: State
     detail: str | None
     question: int
@@ -68,9 +66,9 @@ class Stay:
 
 
 def turns(history: History, *, backend: str = "*", globs: Sequence[str] = (), last: int | None = None) -> list[Turn]:
-    """Return the turns of all series, each in the order of its runs; figures and changes cover only these cases.
+    """Return the turns of all series, each in the order of its runs, or only the last ones of each.
 
-    Raises OpconformError if no backend or no case matches.
+    Figures and changes cover only these cases. Raises OpconformError if no backend or no case matches.
     """
     selected = _select(history, globs)
     figures = _figures(history, selected=selected)
@@ -85,17 +83,7 @@ def turns(history: History, *, backend: str = "*", globs: Sequence[str] = (), la
             kept.append(Turn(*(*row[:9], *map(json.loads, row[9:]), *figured, kinds, before)))
     if not kept:
         _refuse_backend(history, backend)
-    return _last(kept, last)
-
-
-def _last(all_turns: list[Turn], last: int | None) -> list[Turn]:
-    left = Counter(turn.series for turn in all_turns)
-    kept = []
-    for turn in all_turns:
-        if last is None or left[turn.series] <= last:
-            kept.append(turn)
-        left[turn.series] -= 1
-    return kept
+    return kept if last is None else [turn for series in by_series(kept) for turn in series[-last:]]
 
 
 _TURNS = """
@@ -228,7 +216,7 @@ def stays(history: History, case: str, *, backend: str = "*") -> list[Stay]:
         if series in ends:
             lasts = until == OPEN
             begin, end = by_place[series, first], by_place[series, ends[series] if lasts else until - 1]
-            found_stays.append(Stay(begin.backend, begin.plan, known[state], detail, question, begin, end, lasts))
+            found_stays.append(Stay(known[state], detail, question, begin, end, lasts))
     return found_stays
 
 
@@ -392,8 +380,8 @@ def _stay_lines(stay: Stay, before: Stay | None) -> Iterator[str]:
 
 def _stay_json(stay: Stay) -> dict[str, Any]:
     return {
-        "backend": stay.backend,
-        "plan": dict(stay.plan),
+        "backend": stay.first.backend,
+        "plan": dict(stay.first.plan),
         **stay.state.to_dict(),
         "detail": stay.detail,
         "first": _run_json(stay.first),

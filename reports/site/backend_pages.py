@@ -10,26 +10,26 @@ from typing import Any
 from ...cases.inferred import INFERENCE
 from ...cases.results import Outcome
 from ...runners.judging.accuracy import Grade
-from ..arithmetic import IN_FULL, SUBJECTS, Graded, rolled_up
+from ..arithmetic import Graded, rolled_up
 from ..runs import MergedRun
 from ..text import NOTHING, counted, percent
 from .gather import Column, Gathered, Knowledge
 from .overview import Ranked, told_worst, worst_of
-from .writer import SiteWriter, mark_of_grade
+from .writer import Level, SiteWriter
 
 KINDS_SHOWN = 24
 
-GRADES: Mapping[Grade, str] = {
-    Grade.ROUNDED: "the exact value, rounded to nearest",
-    Grade.FAITHFUL: "one of the two numbers next to the exact value",
-    Grade.WIDE: "within the bound of a wide accumulator",
-    Grade.STEPWISE: "within the bound of rounding after each step",
-    Grade.NARROW: "within the bound of a narrow accumulator",
-    Grade.BOUND: "within the bound of its type",
-    Grade.DECLARED: "only within the bound of declared arithmetic",
-    Grade.OUTSIDE: "not admitted",
+GRADES: Mapping[Grade, tuple[Level, str]] = {
+    Grade.ROUNDED: ("full", "the exact value, rounded to nearest"),
+    Grade.FAITHFUL: ("full", "one of the two numbers next to the exact value"),
+    Grade.WIDE: ("full", "within the bound of a wide accumulator"),
+    Grade.STEPWISE: ("few", "within the bound of rounding after each step"),
+    Grade.NARROW: ("few", "within the bound of a narrow accumulator"),
+    Grade.BOUND: ("full", "within the bound of its type"),
+    Grade.DECLARED: ("few", "only within the bound of declared arithmetic"),
+    Grade.OUTSIDE: ("all", "not admitted"),
 }
-"""The meaning of each grade of accuracy, as in docs/accuracy.md."""
+"""The level and the meaning of each grade of accuracy, as in docs/accuracy.md."""
 
 
 def write_backend_pages(site: SiteWriter, gathered: Gathered, known: Knowledge, ranked: Sequence[Ranked]) -> None:
@@ -49,7 +49,7 @@ def write_backend_pages(site: SiteWriter, gathered: Gathered, known: Knowledge, 
             failures=sum(alike.count for alike in own),
             without=_without(gathered, column),
             accuracy=accuracy,
-            grades=[(grade, mark_of_grade(grade), GRADES[grade]) for grade in Grade],
+            grades=[(grade, *GRADES[grade]) for grade in Grade],
             behaves=list(_behaves_like(gathered, column)),
             run=next(_run(merged) for merged in gathered.wholes if column.name in merged.versions),
             declared=gathered.terms.declaration is not None,
@@ -65,17 +65,15 @@ def _without(gathered: Gathered, column: Column) -> list[str]:
 
 def _accuracy(gathered: Gathered, column: Column) -> Iterator[dict[str, Any]]:
     """Yield for each element type the worst grade, a case that shows it, and the largest share of a bound."""
-    worst: dict[str, Graded] = {}
-    shares: dict[str, float] = {}
+    by_type: dict[str, list[Graded]] = {}
     for graded in gathered.tables.arithmetic.grades.graded(column.name):
-        known = worst.get(graded.type)
-        if known is None or graded.grade.rank > known.grade.rank:
-            worst[graded.type] = graded
-        shares[graded.type] = max(shares.get(graded.type, 0.0), graded.share.number if graded.share else 0.0)
-    for name in sorted(worst, key=_by_kind):
-        grade = worst[name].grade
-        share = percent(Fraction(shares[name])) if grade is not Grade.OUTSIDE else NOTHING
-        yield {"type": name, "grade": grade, "level": mark_of_grade(grade), "share": share, "case": worst[name].worst}
+        by_type.setdefault(graded.type, []).append(graded)
+    for name in sorted(by_type, key=_by_kind):
+        worst = max(by_type[name], key=lambda graded: graded.grade.rank)
+        grade, level = worst.grade, GRADES[worst.grade][0]
+        largest = max((graded.share.number for graded in by_type[name] if graded.share), default=0.0)
+        share = percent(Fraction(largest)) if grade is not Grade.OUTSIDE else NOTHING
+        yield {"type": name, "grade": grade, "level": level, "share": share, "case": worst.worst}
 
 
 def _by_kind(name: str) -> tuple[str, int]:
@@ -86,11 +84,8 @@ def _by_kind(name: str) -> tuple[str, int]:
 def _behaves_like(gathered: Gathered, column: Column) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Yield the probes' findings on a backend: in words, with the types and the cases that show them."""
     for alike in rolled_up(gathered.tables.arithmetic.fingerprints.traits(column.name)):
-        form = SUBJECTS.get(alike.subject)
-        if form is None or (alike.subject, alike.behaviour) == ("probe-inputs", IN_FULL):
-            continue
-        words = form.format(alike.behaviour)
-        yield words.replace("like differently", "differently"), ", ".join(alike.types), alike.cases
+        if alike.words:
+            yield alike.words, ", ".join(alike.types), alike.cases
 
 
 def _run(merged: MergedRun) -> Mapping[str, Any]:

@@ -19,7 +19,7 @@ from ..tally import ChosenOptions
 from ..text import counted
 from .backend_pages import write_backend_pages
 from .case_pages import source_of, write_cases
-from .gather import Column, Gathered, Knowledge, gather
+from .gather import Gathered, Knowledge, gather
 from .matrix_page import write_matrix
 from .operator_pages import write_operator_pages
 from .overview import backend_page_name, ranking, write_overview
@@ -86,7 +86,10 @@ def _rows(known: Knowledge, chosen: Mapping[str, Mapping[str, Mapping[str, Chose
     alike: dict[tuple[str, tuple[object, ...]], list[tuple[str, Mapping[str, ChosenOptions]]]] = {}
     for operator_version, by_silence in chosen.items():
         for silence, by_backend in by_silence.items():
-            options = tuple((backend, _taken_key(taken)) for backend, taken in sorted(by_backend.items()))
+            options = tuple(
+                (backend, *sorted(evidence.option for evidence in taken.established), taken.consistent)
+                for backend, taken in sorted(by_backend.items())
+            )
             alike.setdefault((silence, options), []).append((operator_version, by_backend))
     rows = []
     for (silence, _), versions in alike.items():
@@ -97,10 +100,6 @@ def _rows(known: Knowledge, chosen: Mapping[str, Mapping[str, Mapping[str, Chose
         rows.append(SilenceRow(silence, when, own.options if own else (), names, versions[0][1]))
     order = list(dict.fromkeys(row.silence for row in rows))
     return sorted(rows, key=lambda row: (not row.differs, not row.shows, order.index(row.silence)))
-
-
-def _taken_key(taken: ChosenOptions) -> tuple[object, ...]:
-    return (*sorted(evidence.option for evidence in taken.established), taken.consistent)
 
 
 SHOWN = 5
@@ -153,13 +152,9 @@ def _covered(gathered: Gathered, merged: MergedRun, waiver: Waiver) -> Iterator[
     """Yield the waived cases that a waiver matches, each with its backend."""
     for name in merged.versions:
         if fnmatchcase(name, waiver.backend):
-            column = gathered.column(name)
-            yield from ((case, name) for case in _waived(gathered, column) if waiver.case.matches(case))
-
-
-def _waived(gathered: Gathered, column: Column) -> Iterator[str]:
-    pairs = zip(gathered.cases, column.places, strict=True)
-    return (case for case, location in pairs if location is not None and location.outcome is Outcome.WAIVED)
+            for case, location in zip(gathered.cases, gathered.column(name).places, strict=True):
+                if location is not None and location.outcome is Outcome.WAIVED and waiver.case.matches(case):
+                    yield case, name
 
 
 def _state(met: Met, days: int) -> tuple[Level, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,36 +71,27 @@ def table_bytes(head: Mapping[str, Any], columns: Mapping[str, Array]) -> bytes:
     return b"".join([len(header).to_bytes(4, "little"), header, *parts])
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """Cases whose details are one file, by their numbers, and its bytes before packing."""
+def chunks(details: Iterable[tuple[int, Mapping[str, Any], str | None]]) -> Iterator[tuple[Sequence[int], bytes]]:
+    """Yield chunks of details, which are one file each: the numbers of their cases, and their bytes before packing.
 
-    cases: tuple[int, ...]
-    content: bytes
-
-
-def chunks(details: Iterable[tuple[int, Mapping[str, Any], str | None]]) -> Iterator[Chunk]:
-    """Yield chunks of details, each case by its number, with all scripts of a chunk next to each other.
-
-    Scripts are mostly equal, so next to each other they compress to almost nothing.
+    All scripts of a chunk are next to each other: they are mostly equal, so they compress to almost nothing.
     """
-    cases: dict[int, Mapping[str, Any]] = {}
-    scripts: dict[int, str | None] = {}
+    chunk: list[tuple[int, Mapping[str, Any], str | None]] = []
     size = 0
     for number, fields, script in details:
         length = len(strict_json(fields)) + len(script or "")
-        if cases and (len(cases) == CHUNK_CASES or size + length > CHUNK_BYTES):
-            yield _chunk(cases, scripts)
-            cases, scripts, size = {}, {}, 0
-        cases[number], scripts[number] = fields, script
+        if chunk and (len(chunk) == CHUNK_CASES or size + length > CHUNK_BYTES):
+            yield _chunk(chunk)
+            chunk, size = [], 0
+        chunk.append((number, fields, script))
         size += length
-    if cases:
-        yield _chunk(cases, scripts)
+    if chunk:
+        yield _chunk(chunk)
 
 
-def _chunk(cases: Mapping[int, Mapping[str, Any]], scripts: Mapping[int, str | None]) -> Chunk:
-    content = {"cases": list(cases), "details": list(cases.values()), "scripts": list(scripts.values())}
-    return Chunk(tuple(cases), strict_json(content))
+def _chunk(chunk: Sequence[tuple[int, Mapping[str, Any], str | None]]) -> tuple[Sequence[int], bytes]:
+    cases, details, scripts = zip(*chunk, strict=True)
+    return cases, strict_json({"cases": cases, "details": details, "scripts": scripts})
 
 
 PARTS = ("operator", "types", "shapes", "settings", "fill", "edge")
@@ -182,7 +173,7 @@ def failing_cases(gathered: Gathered) -> list[int]:
     for column in gathered.columns:
         failing |= _failing(column)
     numbers = np.flatnonzero(failing).tolist()
-    turns: dict[tuple[Any, ...], int] = {}
+    turns: Counter[tuple[Any, ...]] = Counter()
     ranks = []
     for number in numbers:
         parts = parts_of(gathered.cases[number])
@@ -190,9 +181,9 @@ def failing_cases(gathered: Gathered) -> list[int]:
             location and location.outcome for location in (column.places[number] for column in gathered.columns)
         )
         kind = (parts[0], parts[1], *parts[4:], outcomes)
-        turns[kind] = turns.get(kind, -1) + 1
+        turns[kind] += 1
         wider = (parts[0], outcomes, turns[kind])
-        turns[wider] = turns.get(wider, -1) + 1
+        turns[wider] += 1
         ranks.append((turns[kind], turns[wider]))
     return [number for _, number in sorted(zip(ranks, numbers, strict=True))]
 
@@ -204,10 +195,14 @@ def words_of(gathered: Gathered) -> dict[str, Any]:
     positions, -1 for none. Messages of passes are omitted, and so is what exceeds the search's limit; `left_out` counts
     the latter.
     """
-    texts, kinds = _Texts(), _numbers()
+    texts, kinds = _Texts(), dict[tuple[str, ...], int]()  # kinds as the terminal groups them
     backends = []
     for column in gathered.columns:
-        rows = [(case, texts.number(r.detail), _kind(column, case, r, kinds)) for case, r in _said(gathered, column)]
+        failing = _failing(column)
+        rows = [
+            (case, texts.number(r.detail), kinds.setdefault(kind_of(r), len(kinds)) if failing[case] else -1)
+            for case, r in _said(gathered, column)
+        ]
         cases, said, alike = zip(*rows, strict=True) if rows else ((), (), ())
         backends.append({"cases": np.diff(cases, prepend=0).tolist() if rows else [], "texts": said, "kinds": alike})
     return {"texts": list(texts.numbers), "backends": backends, "left_out": texts.left_out}
@@ -232,17 +227,6 @@ class _Texts:
             self.size += len(text)
             self.numbers[text] = len(self.numbers)
         return self.numbers[text]
-
-
-def _numbers() -> defaultdict[tuple[str, ...], int]:
-    numbers: defaultdict[tuple[str, ...], int] = defaultdict(lambda: len(numbers))
-    return numbers
-
-
-def _kind(column: Column, case: int, result: Result, kinds: defaultdict[tuple[str, ...], int]) -> int:
-    """Return the number of a failure's kind, as the terminal groups kinds; -1 if it is not a failure."""
-    location = column.places[case]
-    return kinds[kind_of(result)] if location is not None and location.failing else -1
 
 
 _SAID = 200_000

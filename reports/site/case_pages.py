@@ -8,7 +8,7 @@ import itertools
 import json
 import math
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -32,6 +32,7 @@ from ..folder import inflated
 from ..runs import ACCURACY, CERTIFICATES, OUTPUTS
 from ..script import script_text, short_reproduction
 from ..show import certificate_lines, clauses_of, node_text, operation_lines, output_names
+from ..text import cut
 from .case_lists import (
     chunks,
     failing_cases,
@@ -59,13 +60,13 @@ _IN_BROWSERS = frozenset({"float16", "bfloat16", "float32", "float64", "bool"}) 
 _NO_NUMBERS = frozenset({"nan", "inf", "-inf"})
 
 
-def tensor_told(array: Array, shown: int = SHOWN) -> dict[str, Any]:
+def tensor_told(array: Array) -> dict[str, Any]:
     """Return type, shape, the first elements and, if there are more, a summary of all.
 
     The elements are their bytes (little-endian, base64) if a browser has numbers for them, otherwise a list of texts.
     """
-    fields = {"type": type_of(array), "shape": list(array.shape), "bits": _bits(array.reshape(-1)[:shown])}
-    return fields if array.size <= shown else {**fields, "summary": _summary(array)}
+    fields = {"type": type_of(array), "shape": list(array.shape), "bits": _bits(array.reshape(-1)[:SHOWN])}
+    return fields if array.size <= SHOWN else {**fields, "summary": _summary(array)}
 
 
 def _bits(flat: Array) -> str | list[str] | None:
@@ -107,19 +108,6 @@ def bounds_told(bounds: Bounds, name: str = "") -> dict[str, Any]:
     return fields
 
 
-@dataclass(frozen=True)
-class _Held:
-    """An answer compared with an option: the elements that it does not admit."""
-
-    number: int
-    option: Option
-    wrong: tuple[Array, ...]
-
-    @property
-    def count(self) -> int:
-        return sum(int(w.sum()) for w in self.wrong)
-
-
 def difference_told(
     expectation: Expectation, outputs: Sequence[Array], names: Sequence[str] = ()
 ) -> dict[str, Any] | None:
@@ -128,31 +116,26 @@ def difference_told(
     `outputs` have no lanes, `names` are the outputs' names. None if no option has their shapes.
     """
     with np.errstate(all="ignore"):
-        fitting = [_held(position, option, outputs) for position, option in enumerate(expectation.options)]
-        held = min(
-            (candidate for candidate in fitting if candidate is not None),
-            key=lambda candidate: candidate.count,
-            default=None,
-        )
-        if held is None:
+        wrong = {number: _wrong(option, outputs) for number, option in enumerate(expectation.options)}
+        fitting = {number: elements for number, elements in wrong.items() if elements is not None}
+        if not fitting:
             return None
-        pairs = zip(held.option.outputs, outputs, held.wrong, strict=True)
+        closest = min(fitting, key=lambda number: sum(int(elements.sum()) for elements in fitting[number]))
+        pairs = zip(expectation.options[closest].outputs, outputs, fitting[closest], strict=True)
         named = itertools.chain(names, itertools.repeat(""))
         outputs_told = [{"name": name, **_difference(*pair)} for name, pair in zip(named, pairs, strict=False)]
-        return {"option": held.number, "outputs": outputs_told}
+        return {"option": closest, "outputs": outputs_told}
 
 
-def _held(position: int, option: Option, outputs: Sequence[Array]) -> _Held | None:
-    fits = (
-        option.kind == "values"
-        and len(option.outputs) == len(outputs)
-        and all(b.shape == o.shape and b.type == type_of(o) for b, o in zip(option.outputs, outputs, strict=True))
-    )
-    if not fits:
+def _wrong(option: Option, outputs: Sequence[Array]) -> list[Array] | None:
+    """Return which elements of an answer an option does not admit; None if it does not have their shapes."""
+    if option.kind != "values" or len(option.outputs) != len(outputs):
         return None
-    numbers = [comparable(output[np.newaxis]) for output in outputs]
-    pairs = list(zip(option.outputs, numbers, strict=True))
-    return _Held(position, option, tuple(~admitted(b, n, within(b, n)) for b, n in pairs))
+    pairs = list(zip(option.outputs, outputs, strict=True))
+    if any(bounds.shape != output.shape or bounds.type != type_of(output) for bounds, output in pairs):
+        return None
+    numbers = [(bounds, comparable(output[np.newaxis])) for bounds, output in pairs]
+    return [~admitted(bounds, number, within(bounds, number)) for bounds, number in numbers]
 
 
 def _difference(bounds: Bounds, output: Array, wrong: Array) -> dict[str, Any]:
@@ -267,7 +250,9 @@ def kept_of(gathered: Gathered, wanted: Sequence[int]) -> Kept:
     answers: dict[tuple[str, int], list[Any] | str] = {}
     accuracies: dict[tuple[str, int], Mapping[str, Any]] = {}
     certificates: dict[str, str] = {}
-    places = {(folder, c.name): n for n, c in enumerate(gathered.columns) for folder in c.folders}
+    places = {
+        (folder, c.name): n for n, c in enumerate(gathered.columns) for folder in (part.folder for part in c.parts)
+    }
     for folder in dict.fromkeys(folder for folder, _ in places):
         for fields in _lines(folder / OUTPUTS, cases, _ANSWERS):
             column = places.get((folder, str(fields.get("backend"))))
@@ -319,51 +304,6 @@ def _certificates(file: Path, cases: set[str]) -> dict[str, str]:
     return {case: line.decode().strip() for case, line in lines if line is not None}
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What to make of a case: its id, the digests in its results, the kept answers, and whether script and derivation.
-
-    A script takes as much space as everything else, and deriving bounds as much time: `failed` cases get the former,
-    wrong answers (`derived`) the latter. `kinds` are those of the backends that have results.
-    """
-
-    name: str
-    digests: frozenset[tuple[str | None, str | None]]
-    answers: Mapping[int, list[Any]]
-    derived: bool = True
-    failed: bool = True
-    kinds: tuple[BackendKind, ...] = ("run",)
-
-
-@dataclass(frozen=True)
-class Made:
-    """What the suite knows of a case, which needs its generators. `why`: the reason if there is nothing."""
-
-    fields: Mapping[str, Any]
-    script: str | None
-    why: str | None
-    answers: Mapping[int, Mapping[str, Any]]
-
-
-def make(source: GeneratedCases, asked: Sequence[Asked]) -> list[Made]:
-    """Return what the suite knows of these cases; cases that differ only in their draw should be neighbours."""
-    made = made_again(source, [wanted.name for wanted in asked])
-    return [_make(source, wanted, case, why) for wanted, (case, why) in zip(asked, made, strict=True)]
-
-
-def _make(source: GeneratedCases, asked: Asked, case: Batch | None, why: str | None) -> Made:
-    why = why or (None if case is None else _changed(case, asked.digests))
-    same = None if why else case
-    answers = {column: _answer(outputs, same) for column, outputs in asked.answers.items()}
-    if same is None:
-        return Made({}, None, why, answers)
-    runs = not {"run", "convert"}.isdisjoint(asked.kinds)
-    script = script_of(same) if asked.failed and runs else None
-    fields = case_told(source, same, derived=asked.derived)
-    fields |= {"tools": [{"kind": kind, "lines": tool_lines(source, kind, asked.name)} for kind in asked.kinds]}
-    return Made({**fields, "runs": runs}, script, None, answers)
-
-
 def tool_lines(source: GeneratedCases, kind: BackendKind, name: str) -> list[str]:
     """Return what an inferencer or a checker has to say of a case, one admissible answer a line; none for others."""
     if kind not in ("infer", "check"):
@@ -394,11 +334,16 @@ class Details:
     failing: Collection[int]
 
     def of(self, numbers: Sequence[int]) -> Iterator[tuple[int, dict[str, Any], str | None]]:
-        """Yield each case's number, its details, and the script that reproduces it, None if there is none."""
+        """Yield each case's number, its details, and the script that reproduces it, None if there is none.
+
+        Cases that differ only in their draw are neighbours, and made together.
+        """
         for start in range(0, len(numbers), _TOGETHER):
             part = sorted(numbers[start : start + _TOGETHER])
             results = self._results(part)
-            yield from self._details(part, results, make(self.source, self._asked(part, results)))
+            made = made_again(self.source, [self.gathered.cases[number] for number in part])
+            for number, (case, why) in zip(part, made, strict=True):
+                yield number, *self._details(number, results[number], case, why)
 
     def _results(self, numbers: Sequence[int]) -> dict[int, dict[int, Result]]:
         by_case: dict[int, dict[int, Result]] = {number: {} for number in numbers}
@@ -407,50 +352,48 @@ class Details:
                 by_case[number][index] = result
         return by_case
 
-    def _asked(self, numbers: Sequence[int], results: Mapping[int, Mapping[int, Result]]) -> list[Asked]:
-        asked = []
-        for number in numbers:
-            name = self.gathered.cases[number]
-            kinds = {column: self._kinds[column] for column in results[number]}
-            digests = frozenset(  # tools that run nothing have expectations of their own
+    def _details(
+        self, number: int, results: Mapping[int, Result], case: Batch | None, why: str | None
+    ) -> tuple[dict[str, Any], str | None]:
+        """Return a case's details and its script; `why`: the reason if the suite does not make the case.
+
+        A script takes as much space as everything else, and deriving bounds as much time: cases that fail get the
+        former, wrong answers the latter.
+        """
+        name, kinds = self.gathered.cases[number], {column: self._kinds[column] for column in results}
+        if case is not None:
+            digests = {  # tools that run nothing have expectations of their own
                 (r.case_digest, r.expectation_digest if kinds[column] == "run" else None)
-                for column, r in results[number].items()
-            )
-            kept = {column: self.kept.answers.get((name, column)) for column in results[number]}
-            wrong = any(r.outcome in _WRONG and kinds[column] == "run" for column, r in results[number].items())
-            answers = {column: o for column, o in kept.items() if isinstance(o, list) and kinds[column] == "run"}
-            every = tuple(dict.fromkeys(kinds.values()))
-            asked.append(Asked(name, digests, answers, wrong, number in self.failing, every))
-        return asked
+                for column, r in results.items()
+            }
+            why = _changed(case, digests)
+        same = None if why else case
+        fields: dict[str, Any] = {"id": name, "why": None if why is None else shown(why)}
+        script = None
+        if same is not None:
+            runs = not {"run", "convert"}.isdisjoint(kinds.values())
+            script = script_of(same) if number in self.failing and runs else None
+            wrong = any(r.outcome in _WRONG and kinds[column] == "run" for column, r in results.items())
+            fields |= case_told(self.source, same, derived=wrong)
+            every = dict.fromkeys(kinds.values())
+            fields["tools"] = [{"kind": kind, "lines": tool_lines(self.source, kind, name)} for kind in every]
+            fields["runs"] = runs
+        if name in self.kept.certificates:
+            fields["certificate"] = self.kept.certificates[name]
+        fields["results"] = [self._result(name, column, result, same) for column, result in results.items()]
+        return fields, script
 
     @functools.cached_property
     def _kinds(self) -> list[BackendKind]:
         """The kind of each column's backend."""
         kinds: list[BackendKind] = []
         for column in self.gathered.columns:
-            abouts = [record.get("backends", {}).get(column.name, {}) for record in column.run_jsons]
-            facts: Mapping[str, Any] = next(
-                (about["facts"] for about in abouts if "kind" in about.get("facts", {})), {}
-            )
-            kind = facts.get("kind", "run")
+            abouts = (part.about(column.name) for part in column.parts)
+            kind = next((about.facts["kind"] for about in abouts if "kind" in about.facts), "run")
             kinds.append(cast(BackendKind, kind) if kind in get_args(BackendKind) else "run")
         return kinds
 
-    def _details(
-        self, numbers: Sequence[int], results: Mapping[int, Mapping[int, Result]], made: Sequence[Made]
-    ) -> Iterator[tuple[int, dict[str, Any], str | None]]:
-        for number, remade in zip(numbers, made, strict=True):
-            name = self.gathered.cases[number]
-            fields = {"id": name, "why": None if remade.why is None else shown(remade.why), **remade.fields}
-            if name in self.kept.certificates:
-                fields["certificate"] = self.kept.certificates[name]
-            fields["results"] = [
-                self._result(name, column, result, remade.answers.get(column))
-                for column, result in results[number].items()
-            ]
-            yield number, fields, remade.script
-
-    def _result(self, name: str, column: int, result: Result, answer: Mapping[str, Any] | None) -> dict[str, Any]:
+    def _result(self, name: str, column: int, result: Result, case: Batch | None) -> dict[str, Any]:
         fields: dict[str, Any] = {"backend": column, "outcome": str(result.outcome)}
         fields["detail"] = None if result.detail is None else shown(result.detail)
         fields["reason"] = None if result.reason is None else shown(result.reason, 100)
@@ -459,12 +402,11 @@ class Details:
         }
         fields |= {"share": result.bound_ratio, "level": result.level, "seconds": result.seconds}
         fields["accuracy"] = self.kept.accuracies.get((name, column))
-        if answer is not None:
-            return {**fields, **answer}
-        if self._kinds[column] != "run":  # the message says what a tool answered
-            return fields | {"answer": None, "not_kept": None}
-        why = self.kept.answers.get((name, column))
-        return fields | {"answer": None, "not_kept": shown(why, 300) if isinstance(why, str) else None}
+        # the message says what a tool answered
+        kept = self.kept.answers.get((name, column)) if self._kinds[column] == "run" else None
+        if isinstance(kept, list):
+            return fields | _answer(kept, case)
+        return fields | {"answer": None, "not_kept": shown(kept, 300) if isinstance(kept, str) else None}
 
 
 def _answer(outputs: Sequence[Any], case: Batch | None) -> dict[str, Any]:
@@ -505,9 +447,8 @@ def _made_alone(source: GeneratedCases, name: str) -> tuple[Batch | None, str | 
         return None, f"the suite no longer has this case: {error}"
 
 
-def _changed(case: Batch, digests: Iterable[tuple[str | None, str | None]]) -> str | None:
+def _changed(case: Batch, digests: Collection[tuple[str | None, str | None]]) -> str | None:
     """Return why a case differs from the one that was run, by both digests; None if it is the same."""
-    digests = list(digests)
     if any(digest not in (None, case.digest) for digest, _ in digests):
         return "the suite now makes this case with another program or other inputs"
     if any(digest not in (None, case.expectation.digest) for _, digest in digests):
@@ -560,11 +501,7 @@ def _derivation(source: GeneratedCases, case: Batch) -> list[str] | None:
     """Return the lines of the derivation, None if it would take too long."""
     if sum(count(array.shape) for array in case.tensors()) > _LARGEST:
         return None
-    return [_short(line) for line in certificate_lines(certificate(source, case))]
-
-
-def _short(line: str) -> str:
-    return line if len(line) <= 1000 else f"{line[:1000]}…"
+    return [cut(line, 1000) for line in certificate_lines(certificate(source, case))]
 
 
 def script_of(case: Batch) -> str | None:
@@ -596,14 +533,16 @@ LICENCES = ("vendor/VENDORED.md", "vendor/d3.LICENSE", "vendor/plot.LICENSE", "v
 
 def write_cases(site: SiteWriter, gathered: Gathered) -> None:
     """Write the pages, their scripts, and the data of all cases. Raises OpconformError if a folder was changed."""
-    numbers = detailed(gathered)
+    numbers, failing = detailed(gathered), frozenset(failing_cases(gathered))
+    details = Details(gathered, source_of(gathered), kept_of(gathered, numbers), failing).of(numbers)
     chunk_of = [0] * len(gathered.cases)
-    for chunk_number, chunk in enumerate(chunks(_details(gathered, numbers)), 1):
-        write_packed(site, f"chunk-{chunk_number}", chunk.content)
-        for number in chunk.cases:
+    for chunk_number, (cases, content_of_chunk) in enumerate(chunks(details), 1):
+        write_packed(site, f"chunk-{chunk_number}", content_of_chunk)
+        for number in cases:
             chunk_of[number] = chunk_number
     head, columns = index_of(gathered, chunk_of)
-    head |= {"reproduce": reproduce_lines(gathered), "corpus": _from_files(gathered), "most": MOST, "few": FEW}
+    from_files = any(part.run_json.get("corpus") for column in gathered.columns for part in column.parts)
+    head |= {"reproduce": reproduce_lines(gathered), "corpus": from_files, "most": MOST, "few": FEW}
     write_packed(site, "index", table_bytes(head, columns))
     write_packed(site, "words", strict_json(words_of(gathered)))
     site.asset(*ASSETS, "cases.js", *LIBRARIES, *LICENCES)
@@ -619,20 +558,11 @@ def detailed(gathered: Gathered) -> list[int]:
     return list(range(len(gathered.cases)))
 
 
-def _details(gathered: Gathered, numbers: Sequence[int]) -> Any:
-    return Details(gathered, source_of(gathered), kept_of(gathered, numbers), set(failing_cases(gathered))).of(numbers)
-
-
 def source_of(gathered: Gathered) -> GeneratedCases:
     """Return the source of the runs' cases, as far as they are generated."""
-    run_records = [run_record for column in gathered.columns for run_record in column.run_jsons]
-    options = [record["options"] for record in run_records if isinstance(record.get("options"), dict)]
+    options = [part.run_json.get("options") or {} for column in gathered.columns for part in column.parts]
     specs = next((given["specs"] for given in options if given.get("specs")), None)
     return GeneratedCases(
         None if specs is None or not Path(specs).is_dir() else Path(specs),
         gathered.terms.declaration or Declaration(),
     )
-
-
-def _from_files(gathered: Gathered) -> bool:
-    return any(run_record.get("corpus") for column in gathered.columns for run_record in column.run_jsons)

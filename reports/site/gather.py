@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,11 +14,11 @@ from ...cases.ids import operator_version_of
 from ...cases.results import Outcome, Result, result_from_json
 from ...generators.comparing.situations import Side, side
 from ...generators.source import GeneratedCases
-from ...runners.judging.terms import WaiverRun, is_about_invalid
+from ...runners.judging.terms import is_about_invalid
 from ...specs.loader import Library
 from ...specs.model import STANDARDS
-from ..runs import RESULTS, MergedRun, RunPart, StoredResult, Terms, names_of
-from ..tables import Tables, count, terms_of
+from ..runs import RESULTS, MergedRun, RunRecord, StoredResult, Terms, names_of
+from ..tables import CountedRuns, count, terms_of
 from ..tally import ChosenOptions, Figures
 
 _DIGITS = re.compile("[0-9]+")
@@ -39,35 +39,26 @@ class ResultLocation(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """A backend, and the outcome of each case, by the case's number; None if it was not run.
-
-    `folders` are its results folders, and `run_jsons` their `run.json`, in the same order.
-    """
+    """A backend, its results folders, and the outcome of each case, by the case's number; None if it was not run."""
 
     name: str
     version: str
-    folders: tuple[Path, ...]
-    run_jsons: tuple[Mapping[str, Any], ...]
+    parts: Sequence[RunRecord]
     places: Sequence[ResultLocation | None]
 
 
 @dataclass(frozen=True)
-class Gathered:
+class Gathered(CountedRuns):
     """The data of a site; results themselves are read again when they are shown.
 
     `cases` are ids, grouped by operator version, with numbers in them sorted as numbers. `clauses` has each case's
-    clauses (`onnx/ReduceMean-18#axes-given`). `waivers` has what the waivers of each run matched. `problems` are lines
-    about what is wrong apart from the cases. `names` has what the pages call each backend.
+    clauses (`onnx/ReduceMean-18#axes-given`). `names` has what the pages call each backend.
     """
 
     cases: Sequence[str]
     clauses: Sequence[tuple[str, ...]]
     columns: Sequence[Column]
-    tables: Tables
     wholes: Sequence[MergedRun]
-    waivers: Sequence[WaiverRun]
-    problems: Sequence[str]
-    exit_code: int
     names: Mapping[str, str]
 
     @property
@@ -141,7 +132,7 @@ def gather(wholes: Sequence[MergedRun]) -> Gathered:
     clauses: dict[str, tuple[str, ...]] = {}
     same: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def seen(part: RunPart, kept: StoredResult) -> None:
+    def seen(part: RunRecord, kept: StoredResult) -> None:
         result = kept.result
         if result.backend not in places:
             raise OpconformError(f"{part.folder}: has results of {result.backend[:200]!r}, which its run.json lacks")
@@ -153,22 +144,24 @@ def gather(wholes: Sequence[MergedRun]) -> Gathered:
 
     counted = count(wholes, seen)
     cases = sorted(clauses, key=_natural)
+    columns = [
+        Column(name, version, merged.parts, [places[name].get(case) for case in cases])
+        for merged in wholes
+        for name, version in merged.versions.items()
+    ]
+    clauses_by_number = [clauses[case] for case in cases]
     return Gathered(
-        cases,
-        [clauses[case] for case in cases],
-        [_column(merged, name, cases, places[name]) for merged in wholes for name in merged.versions],
-        counted.tables,
-        wholes,
-        counted.waivers,
-        counted.problems,
-        counted.exit_code,
-        names_of(wholes),
+        **vars(counted), cases=cases, clauses=clauses_by_number, columns=columns, wholes=wholes, names=names_of(wholes)
     )
 
 
-def _column(merged: MergedRun, backend: str, cases: Sequence[str], places: Mapping[str, ResultLocation]) -> Column:
-    folders, run_records = tuple(part.folder for part in merged.parts), tuple(part.run_json for part in merged.parts)
-    return Column(backend, merged.versions[backend], folders, run_records, [places.get(case) for case in cases])
+def together(rows: Iterable[Mapping[str, Figures]]) -> dict[str, Figures]:
+    """Return the sums of figures by backend."""
+    sums: dict[str, Figures] = {}
+    for by_backend in rows:
+        for backend, figures in by_backend.items():
+            sums[backend] = sums.get(backend, Figures()) + figures
+    return sums
 
 
 def _natural(case: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from ...cases.ids import split_version
 from ...cases.results import Outcome
 from ..tally import Figures
-from .gather import OTHER, Gathered, Knowledge
+from .gather import OTHER, Gathered, Knowledge, together
 from .writer import FAILED, Mark, SiteWriter, mark_of, shown
 
 _TITLES: Mapping[str, str] = {
@@ -88,14 +88,14 @@ def write_matrix(site: SiteWriter, gathered: Gathered, known: Knowledge) -> None
     backends = [column.name for column in gathered.columns]
     figures = gathered.figures()
     cells = {operator_version: figures[operator_version] for operator_version in gathered.by_operator_version()}
-    together = {operator_version: _together(by_type) for operator_version, by_type in cells.items()}
+    sums = {operator_version: together(by_type.values()) for operator_version, by_type in cells.items()}
     families: dict[tuple[str, str], list[str]] = {}
     for operator_version in cells:
         operator = split_version(operator_version)[0]
         families.setdefault((operator.partition("/")[0], known.family(operator)), []).append(operator_version)
     standards: dict[str, list[Family]] = {}
     for (standard, name), versions in families.items():
-        standards.setdefault(standard, []).append(_family(name, {v: together[v] for v in versions}, backends))
+        standards.setdefault(standard, []).append(_family(name, {v: sums[v] for v in versions}, backends))
     for families_of in standards.values():
         families_of.sort(key=lambda family: (family.name == OTHER, family.title))
     types = dict.fromkeys(t for by_type in cells.values() for t in by_type)
@@ -113,17 +113,6 @@ def write_matrix(site: SiteWriter, gathered: Gathered, known: Knowledge) -> None
     site.script("data/matrix.js", "opconform.takeMatrix", _by_type(cells, backends))
 
 
-def _together(by_type: Mapping[str, Mapping[str, Figures]]) -> dict[str, Figures]:
-    """Return figures by backend, of all types."""
-    figures_of_backend: dict[str, Figures] = {}
-    for by_backend in by_type.values():
-        for backend, figures in by_backend.items():
-            figures_of_backend[backend] = (
-                figures_of_backend[backend] + figures if backend in figures_of_backend else figures
-            )
-    return figures_of_backend
-
-
 def _family(name: str, versions: Mapping[str, Mapping[str, Figures]], backends: Sequence[str]) -> Family:
     operators: dict[str, list[MatrixRow]] = {}
     for operator_version, by_backend in versions.items():
@@ -136,7 +125,7 @@ def _family(name: str, versions: Mapping[str, Mapping[str, Figures]], backends: 
             _outcomes(by_backend.values()),
         )
         operators.setdefault(operator, []).append(row)
-    return Family(name, operators, _marks(_together(versions), backends))
+    return Family(name, operators, _marks(together(versions.values()), backends))
 
 
 def _marks(by_backend: Mapping[str, Figures], backends: Sequence[str]) -> list[Mark | None]:

@@ -7,11 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...cases.batch import Batch, Bounds, Flag, Option
+from ...cases.batch import Batch, Flag, Option
 from ...cases.elements import Array, equal, type_of
 from ...cases.errors import OpconformError
 from ...cases.ids import split_version
@@ -20,12 +21,12 @@ from ...generators.comparing.differences import Difference, differences
 from ...generators.comparing.situations import Side
 from ...generators.parameters import kindest_opset
 from ...specs.model import AttributeSignature, Clause, Port, Silence
-from ..difference import cause_text, default_text, rule_text, said_text, signature_rows, situation_text
+from ..difference import SignatureRow, cause_text, default_text, rule_text, said_text, signature_rows, situation_text
 from ..show import element_text, node_text, output_names
 from ..tally import ChosenOptions, Figures
-from .gather import Column, Gathered, Knowledge
+from .gather import Column, Gathered, Knowledge, together
 from .releases import Past, timeline
-from .writer import FAILED, FEW, Level, Mark, SiteWriter, mark_of, operator_page_name
+from .writer import FAILED, Mark, SiteWriter, level_of, mark_of, operator_page_name
 
 SHOWN = 4
 _ELEMENTS = 24
@@ -121,13 +122,8 @@ def _option(case: Batch, option: Option) -> Iterator[tuple[str, str]]:
         return
     for name, bounds in zip(output_names(case.program, option), option.outputs, strict=True):
         shape = "x".join(map(str, bounds.shape)) or "scalar"
-        yield f"{name}: {bounds.type} {shape}{_width(bounds)}", _values(bounds.value[0, ...])
-
-
-def _width(bounds: Bounds) -> str:
-    if equal(bounds.lower, bounds.upper).all():
-        return ", exactly"
-    return ", within its bound"
+        width = "exactly" if equal(bounds.lower, bounds.upper).all() else "within its bound"
+        yield f"{name}: {bounds.type} {shape}, {width}", _values(bounds.value[0, ...])
 
 
 def _kind(array: Array) -> str:
@@ -142,20 +138,7 @@ def _values(array: Array) -> str:
     return re.sub(r"\n\n+", "\n", text)
 
 
-@dataclass(frozen=True)
-class ClauseMark:
-    """A backend's results for the cases that test a clause.
-
-    `title` has what `text` lacks. `outcome` is the filter for the list of cases, as for a Mark.
-    """
-
-    level: Level
-    text: str
-    title: str
-    outcome: str | None
-
-
-ByClause: TypeAlias = Mapping[str, Sequence[ClauseMark | None]]
+ByClause: TypeAlias = Mapping[str, Sequence[Mark | None]]
 
 
 def by_clause(gathered: Gathered, columns: Sequence[Column], cases: range) -> ByClause:
@@ -164,7 +147,7 @@ def by_clause(gathered: Gathered, columns: Sequence[Column], cases: range) -> By
     for case in cases:
         groups.setdefault(gathered.clauses[case], []).append(case)
     clauses = dict.fromkeys(clause for tested in groups for clause in tested)
-    marks: dict[str, list[ClauseMark | None]] = {clause: [] for clause in clauses}
+    marks: dict[str, list[Mark | None]] = {clause: [] for clause in clauses}
     for column in columns:
         counts: dict[str, Counter[str]] = {clause: Counter() for clause in clauses}
         for tested, numbers in groups.items():
@@ -198,7 +181,8 @@ def _counts(column: Column, cases: Sequence[int]) -> Counter[str]:
     return counts
 
 
-def _mark(counts: Counter[str]) -> ClauseMark | None:
+def _mark(counts: Counter[str]) -> Mark | None:
+    """Return the mark of a backend's results for the cases that test a clause; `title` has what the share lacks."""
     if not counts["cases"]:
         return None
     passed, failing = counts["passed"], counts["failing"]
@@ -214,43 +198,13 @@ def _mark(counts: Counter[str]) -> ClauseMark | None:
     }
     title = ", ".join(f"{counts[name]:,} {word}" for name, word in words.items() if counts[name])
     if not judged:
-        return ClauseMark("none", f"{counts['cases']:,} not judged", title, outcome)
+        return Mark("none", f"{counts['cases']:,} not judged", "", title, outcome)
     more = title if passed < counts["cases"] else ""
-    return ClauseMark(_level(passed, judged), f"{passed:,}/{judged:,}", more, outcome)
-
-
-def _level(passed: int, judged: int) -> Level:
-    if passed == judged:
-        return "full"
-    return "few" if passed >= FEW * judged else "some" if passed else "all"
+    return Mark(level_of(Fraction(passed, judged)), f"{passed:,}/{judged:,}", "", more, outcome)
 
 
 COMPARED_AT_MOST = 24
 """Maximum number of operator versions whose pages show inputs with another answer than before; each takes seconds."""
-
-
-@dataclass(frozen=True)
-class RuleChange:
-    """A clause or silence that a version adds, removes or changes; None for the side that lacks it."""
-
-    id: str
-    before: str | None
-    now: str | None
-
-
-@dataclass(frozen=True)
-class VersionChange:
-    """What a version changed: in the spec file's words, in its signature, its rules, and its answers.
-
-    `answers` is None if they were not compared.
-    """
-
-    before: str
-    words: str | None
-    signature: Sequence[Any]
-    clauses: Sequence[RuleChange]
-    silences: Sequence[RuleChange]
-    answers: Sequence[Mapping[str, Any]] | None
 
 
 def write_operator_pages(site: SiteWriter, gathered: Gathered, known: Knowledge, past: Past) -> None:
@@ -264,7 +218,7 @@ def write_operator_pages(site: SiteWriter, gathered: Gathered, known: Knowledge,
     figures = gathered.figures()
     for operator_version, cases in by_version.items():
         side_ = known.side(operator_version)
-        columns = [column for column in gathered.columns if _runs(column, cases)]
+        columns = [column for column in gathered.columns if any(column.places[cases.start : cases.stop])]
         tested = by_clause(gathered, columns, cases)
         site.page(
             operator_page_name(operator_version),
@@ -335,41 +289,37 @@ def _opset(known: Knowledge, side_: Side) -> str | None:
     return f"{span} of {domain}; {here}"
 
 
-def _change(known: Knowledge, side_: Side, *, compares: bool) -> VersionChange | None:
+def _change(known: Knowledge, side_: Side, *, compares: bool) -> dict[str, Any] | None:
+    """Return what a version changed: in the spec file's words, in its signature, its rules, and its answers.
+
+    `answers`, the inputs on which the two versions differ, is None if they were not compared.
+    """
     versions = known.versions(side_)
     position = [side.name for side in versions].index(side_.name)
     if not position:
         return None
     before = versions[position - 1]
-    return VersionChange(
-        before.name,
-        side_.version.change,
-        [row for row in signature_rows(before, side_) if row.old != row.new],
-        _rule_changes(before.version.clauses, side_.version.clauses),
-        _rule_changes(before.version.silences, side_.version.silences),
-        _answers(before, side_) if compares else None,
-    )
+    return {
+        "before": before.name,
+        "words": side_.version.change,
+        "signature": [row for row in signature_rows(before, side_) if row.old != row.new],
+        "clauses": _rule_changes(before.version.clauses, side_.version.clauses),
+        "silences": _rule_changes(before.version.silences, side_.version.silences),
+        "answers": [_answer(row) for row in differences(before, side_)] if compares else None,
+    }
 
 
 def _rule_changes(
     before: Mapping[str, Clause] | Mapping[str, Silence], now: Mapping[str, Clause] | Mapping[str, Silence]
-) -> list[RuleChange]:
-    rules_of = [{id_: _rule(rule) for id_, rule in rules.items()} for rules in (before, now)]
-    ids = dict.fromkeys([*rules_of[0], *rules_of[1]])
-    return [
-        RuleChange(id_, rules_of[0].get(id_), rules_of[1].get(id_))
-        for id_ in ids
-        if rules_of[0].get(id_) != rules_of[1].get(id_)
-    ]
+) -> list[SignatureRow]:
+    """Return the clauses or silences that a version adds, removes or changes."""
+    old, new = ({id_: _rule(rule) for id_, rule in rules.items()} for rules in (before, now))
+    rows = [SignatureRow(id_, old.get(id_), new.get(id_)) for id_ in dict.fromkeys([*old, *new])]
+    return [row for row in rows if row.old != row.new]
 
 
 def _rule(rule: Clause | Silence) -> str:
     return rule.text if isinstance(rule, Clause) else f"{rule.when}: {', '.join(rule.options)}"
-
-
-def _answers(before: Side, side_: Side) -> list[dict[str, Any]]:
-    """Return the inputs on which two versions of one spec file differ."""
-    return [_answer(row) for row in differences(before, side_)]
 
 
 def _answer(row: Difference) -> dict[str, Any]:
@@ -400,11 +350,5 @@ def _silences(side_: Side | None, taken: Mapping[str, Mapping[str, ChosenOptions
 
 def _results(backends: Sequence[str], by_type: Mapping[str, Mapping[str, Figures]]) -> dict[str, list[Mark | None]]:
     """Return a mark per backend for each type; the first row covers all types."""
-    together = {b: sum((f[b] for f in by_type.values() if b in f), Figures()) for b in backends}
-    rows = {"": {b: f for b, f in together.items() if f.cases}, **by_type}
+    rows = {"": together(by_type.values()), **by_type}
     return {name: [mark_of(row[b]) if b in row else None for b in backends] for name, row in rows.items()}
-
-
-def _runs(column: Column, cases: range) -> bool:
-    """Return whether a backend ran any of these cases."""
-    return any(column.places[cases.start : cases.stop])

@@ -159,7 +159,7 @@ def ranking(gathered: Gathered, knowledge: Knowledge, past: Past) -> list[Ranked
 
 def _ran(column: Column) -> str:
     """Return the day of a backend's run, and the machine, from its `run.json`."""
-    run_record = column.run_jsons[0]
+    run_record = column.parts[0].run_json
     machine = run_record.get("machine") or {}
     python = f"Python {machine['python']}" if machine.get("python") else ""
     cores = counted(machine["cores"], "core") if isinstance(machine.get("cores"), int) else ""
@@ -290,8 +290,7 @@ def _suite_told(gathered: Gathered) -> tuple[str, str]:
 def worst_of(gathered: Gathered) -> dict[str, list[FailureGroup]]:
     """Return the kinds of failures of each backend, crashes first, then the most frequent."""
     groups: dict[str, list[FailureGroup]] = {column.name: [] for column in gathered.columns}
-    failures = gathered.tables.failures
-    for alike in sorted(failures.first(failures.kinds), key=_badness):
+    for alike in sorted(gathered.tables.failures.groups(), key=_badness):
         groups[alike.first.backend].append(alike)
     return groups
 

@@ -6,7 +6,6 @@ Earlier runs come from results folders, from a history, or are several releases 
 from __future__ import annotations
 
 import functools
-import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,7 @@ from ..history.compare import Side, compared, heading, is_bad, side_of
 from ..history.database import plan_of, reading
 from ..history.show import by_series, changes_of, figures_at, turns
 from ..runs import folders_in, runs_of, started
-from ..tally import Figures
+from ..tally import Figures, natural
 from ..text import counted
 from .gather import Gathered
 from .writer import Level, Mark, SiteWriter, cases_link, mark_of, shown
@@ -154,18 +153,13 @@ class _Releases:
                         self._take_changes(turn.backend, turn.before.version, turn.before.started, turn.changes, groups)
 
     def take_runs(self, sides: Sequence[Side]) -> None:
-        latest: dict[str, Side] = {}
-        for side in sides:
-            for backend, version in side.versions.items():
-                other = latest.get(backend)
-                if other is None or _order(version, side.started) > _order(other.versions[backend], other.started):
-                    latest[backend] = side
+        latest = {name: _latest(name, sides) for name in self.versions}
         site = side_of("the site", self.gathered.wholes)
         products = set(map(product_of, self.versions))
         for side in sides:
             counts: dict[tuple[str, str], Counter[State]] = {}
             counting = replace(side, records=functools.partial(_counted, side, counts))
-            own = {name: version for name, version in self.versions.items() if latest.get(name) is side}
+            own = {name: version for name, version in self.versions.items() if latest[name] is side}
             others = [name for name in side.versions if name not in own and product_of(name) in products]
             if others:
                 deque(counting.records(others), maxlen=0)  # also counts them
@@ -200,7 +194,9 @@ class _Releases:
         for name, version, day in own:
             figures = self.gathered.tables.tally.operator_versions(name)
             by_version[product_of(name)][version] = Release(name, version, day, figures, here=True)
-        ordered = {p: sorted(by.values(), key=lambda r: _order(r.version, r.started)) for p, by in by_version.items()}
+        ordered = {
+            p: sorted(by.values(), key=lambda r: (natural(r.version), r.started)) for p, by in by_version.items()
+        }
         return {product: releases for product, releases in ordered.items() if len(releases) > 1}
 
 
@@ -209,12 +205,10 @@ def product_of(backend: str) -> str:
     return backend.partition("==")[0]
 
 
-def _order(version: str, day: str) -> tuple[list[tuple[int, str]], str]:
-    """Return the sort key of releases: numbers in a version count as numbers."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in _NUMBERS.split(version)], day
-
-
-_NUMBERS = re.compile("([0-9]{1,18})")
+def _latest(backend: str, sides: Sequence[Side]) -> Side | None:
+    """Return the run of a backend's latest release."""
+    having = [side for side in sides if backend in side.versions]
+    return max(having, key=lambda side: (natural(side.versions[backend]), side.started), default=None)
 
 
 def _counted(

@@ -20,7 +20,6 @@ from urllib.parse import quote
 import jinja2
 
 from ...cases.errors import OpconformError
-from ...runners.judging.accuracy import Grade
 from ..badge import file_part
 from ..tally import Figures
 from ..text import counted, percent, printable
@@ -71,18 +70,13 @@ def query(value: str) -> str:
     return quote(value, safe="/,;.*", errors="replace")
 
 
-def anchor(text: str) -> str:
-    """Return an id for a place in a page."""
-    return file_part(text)
-
-
 def web(address: str) -> str:
     """Return a web address; empty for other schemes, such as a script's."""
     return address if address.startswith(("https://", "http://")) else "#"
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    "anchor": anchor,
+    "anchor": file_part,
     "query": query,
     "web": web,
     "shown": shown,
@@ -103,13 +97,6 @@ LEGEND: tuple[tuple[Level, str], ...] = (
     ("none", "nothing judged: not supported, or only invalid inputs"),
 )
 
-_OF_GRADE: dict[Grade, Level] = {
-    Grade.STEPWISE: "few",
-    Grade.NARROW: "few",
-    Grade.DECLARED: "few",
-    Grade.OUTSIDE: "all",
-}
-
 
 @dataclass(frozen=True)
 class Mark:
@@ -125,6 +112,11 @@ class Mark:
     outcome: str | None
 
 
+def level_of(share: Fraction) -> Level:
+    """Return the level of a share of right answers."""
+    return "full" if share == 1 else "few" if share >= FEW else "some" if share else "all"
+
+
 def mark_of(figures: Figures) -> Mark:
     """Return the mark of these figures."""
     share = figures.correctness
@@ -132,15 +124,10 @@ def mark_of(figures: Figures) -> Mark:
     if share is None:
         level: Level = "all" if figures.failed else "none"
         return Mark(level, _unjudged(figures), "", outcomes_told(figures), outcome)
-    level = "full" if share == 1 else "few" if share >= FEW else "some" if share else "all"
+    level = level_of(share)
     if level == "full" and figures.failed:  # counts that are not part of correctness
         level = "few"
     return Mark(level, percent(share), f"{figures.strict:,}/{figures.judged:,}", outcomes_told(figures), outcome)
-
-
-def mark_of_grade(grade: Grade) -> Level:
-    """Return the level of an accuracy grade."""
-    return _OF_GRADE.get(grade, "full")
 
 
 def outcomes_told(figures: Figures) -> str:
@@ -158,8 +145,6 @@ def _unjudged(figures: Figures) -> str:
 
 MARKER = "opconform-site.json"
 """The marker of a folder that holds a site, with the list of the site's files."""
-
-_BESIDE = {".nojekyll": b""}  # with this file, GitHub Pages serves files unchanged
 
 
 def templates() -> jinja2.Environment:
@@ -244,8 +229,7 @@ def written(out: Path, given: Mapping[str, Any]) -> Iterator[SiteWriter]:
     try:
         site = SiteWriter(aside, given)
         yield site
-        for name, content in _BESIDE.items():
-            site.write(name, content)
+        site.write(".nojekyll", b"")  # with this file, GitHub Pages serves files unchanged
         _put_in_place(site, out)
     finally:
         shutil.rmtree(aside, ignore_errors=True)

@@ -57,7 +57,7 @@ def printed_by(runner: Computes, operator: str, type_: str) -> Fingerprints:
 
 
 def told(runner: Computes, operator: str, type_: str) -> dict[str, str]:
-    traits = printed_by(runner, operator, type_).traits()
+    traits = printed_by(runner, operator, type_).traits("alpha")
     return {t.subject.removeprefix("probe-"): t.behaviour for t in traits if t.subject.startswith("probe-")}
 
 
@@ -116,9 +116,8 @@ def test_flushing_of_partial_sums_is_told(operator: str, type_: str, pairwise: b
 
 
 def test_the_case_that_shows_it_is_named() -> None:
-    (trait,) = (
-        t for t in printed_by(Float32Wide(), OPERATORS[0], "float16").traits() if t.subject == "probe-accumulator"
-    )
+    traits = printed_by(Float32Wide(), OPERATORS[0], "float16").traits("alpha")
+    (trait,) = (trait for trait in traits if trait.subject == "probe-accumulator")
     assert trait.cases == (
         "onnx/ReduceMean-13/float16/8x8/axes=0/beside-2^16/accumulator-16-outer",
         "onnx/ReduceMean-13/float16/8x8/axes=1/beside-2^26/accumulator-26",
@@ -195,7 +194,7 @@ def test_a_case_that_leaves_out_the_option_of_the_others_is_told() -> None:
     found = Fingerprints()
     for name, options in (("f0", ["truncate"]), ("f1", ["nearest-even", "nearest-away"])):
         found.add(result(case=case(types="int64", fill=name), behaviour={"integer-rounding": options}), None)
-    (trait,) = found.traits()
+    (trait,) = found.traits("alpha")
     assert (trait.behaviour, trait.cases[0]) == (
         "nearest-even|nearest-away or truncate",
         case(types="int64", fill="f1"),
@@ -205,14 +204,14 @@ def test_a_case_that_leaves_out_the_option_of_the_others_is_told() -> None:
 def test_refusals_of_invalid_inputs_are_no_trait() -> None:
     found = Fingerprints()
     found.add(result(behaviour={"invalid": ["rejected"]}), None)
-    assert not list(found.traits())
+    assert not list(found.traits("alpha"))
 
 
 def test_a_few_elements_do_not_tell_how_results_are_rounded() -> None:
     found = Fingerprints()
     one = Accuracy(Grade.ROUNDED, "float32", 8, 0, 0.5, (0,), 0.1, 0.1)
     found.add(result(case=case(fill="inexact")), one)
-    assert not list(found.traits())
+    assert not list(found.traits("alpha"))
 
 
 # Declarations
@@ -282,4 +281,4 @@ def test_places_are_those_of_one_backend() -> None:
     found = Fingerprints()
     for backend in ("alpha", "beta"):
         found.add(result(backend=backend, behaviour={"flush": ["none"]}), None)
-    assert list(found.places("beta")) == [ProbeSite("beta", "onnx/ReduceMean-13", "float32")]
+    assert [site for site, _ in found.sites("beta")] == [ProbeSite("beta", "onnx/ReduceMean-13", "float32")]
