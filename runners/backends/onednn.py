@@ -23,7 +23,6 @@ from .onednn_library import (
     MOST_DIMENSIONS,
     OPERATIONS,
     SINCE,
-    TYPES,
     LogicalTensor,
     OneDnn,
     OneDnnError,
@@ -201,7 +200,7 @@ def tensor_of_any_rank(library: OneDnn, number: int, data_type: int, layout: int
 
 
 def _type(library: OneDnn, name: str) -> int:
-    number = library.type_number(TYPES.get(name, ""))
+    number = library.type_number(name)
     if number is None:
         raise Unsupported(f"oneDNN {library.version} has no data type for {name}", "type")
     return number

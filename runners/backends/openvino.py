@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +15,7 @@ from ...cases.errors import ProgramError
 from ...cases.onnx_model import onnx_bytes
 from ...cases.program import UNRANKED, Attribute, Input, OperatorVersion, Output, Program, is_tensor
 from ...cases.runner import Executable, NotInstalled, Unsupported, Words
+from ..clients.python_client import OPENVINO_SETTINGS, OPENVINO_TYPES, openvino_factory, openvino_part, places_of
 from .base import Refusing, Runs
 from .openvino_bodies import BodyMaker, has_bodies
 
@@ -56,37 +55,12 @@ _AnswersOfRows: TypeAlias = Sequence[Sequence[Array]]
 """The outputs of a program for each of its rows; none if it must run alone."""
 
 _DEVICE = "CPU"
-_PRECISION = "f32"
-_SETTINGS = {
-    "INFERENCE_PRECISION_HINT": _PRECISION,
-    "NUM_STREAMS": "1",
-    "INFERENCE_NUM_THREADS": "1",
-    "ENABLE_CPU_PINNING": "NO",  # pinned workers could share one core
-}
-
 _OLDEST_YEAR = 2024
 _INSTALL = "pip install openvino"
-ELEMENT_TYPES: Mapping[str, str] = MappingProxyType({
-    "bool": "boolean",
-    "string": "string",
-    "bfloat16": "bf16",
-    "float4e2m1": "f4e2m1",
-    "float8e4m3fn": "f8e4m3",
-    "float8e5m2": "f8e5m2",
-    "float8e8m0": "f8e8m0",
-    "uint2": "u2",
-    **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
-    **{f"int{bits}": f"i{bits}" for bits in (4, 8, 16, 32, 64)},
-    **{f"uint{bits}": f"u{bits}" for bits in (4, 8, 16, 32, 64)},
-})  # fmt: skip
-"""The library's names of its element types."""
-
 _MOST_TOGETHER = 32
 """Number of programs in one model: more are hardly faster."""
 _QUANTIZES = "FakeQuantize"
 """With such a node, the plugin runs its passes for quantized models on all nodes."""
-_MISNAMED = MappingProxyType({("LogicalXor", 1): "opset2"})
-"""Operations whose name differs in the set that introduced them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +94,8 @@ class _OpenVino(Refusing):
             "device": f"{_DEVICE}: {str(self._core.get_property(_DEVICE, 'FULL_DEVICE_NAME')).strip()}",
             "plugin": f"{plugin.description} {plugin.build_number}",
             "capabilities": " ".join(str(c) for c in capabilities),
-            "precision_hint": _PRECISION,
-            "threads": _SETTINGS["INFERENCE_NUM_THREADS"],
+            "precision_hint": OPENVINO_SETTINGS["INFERENCE_PRECISION_HINT"],
+            "threads": OPENVINO_SETTINGS["INFERENCE_NUM_THREADS"],
         }
 
     def prepare(self, program: Program, /) -> Executable:
@@ -129,7 +103,7 @@ class _OpenVino(Refusing):
         _check_types(program)
         with self.refusing():
             model = self._model(program)
-            compiled = self._core.compile_model(model, _DEVICE, _SETTINGS)
+            compiled = self._core.compile_model(model, _DEVICE, OPENVINO_SETTINGS)
         return _Request(self, compiled, program)
 
     def _model(self, program: Program) -> Any:
@@ -193,7 +167,7 @@ class OpenVino(_OpenVino):
         made = [_parts(self.library, rows.program, f"{number}/") for number, rows in enumerate(programs)]
         outputs = [port for ports, _ in made for port in ports]
         model = self.library.Model(outputs, [node for _, fed in made for node in fed], "together")
-        request = self._core.compile_model(model, _DEVICE, _SETTINGS).create_infer_request()
+        request = self._core.compile_model(model, _DEVICE, OPENVINO_SETTINGS).create_infer_request()
         answers: list[list[Sequence[Array]]] = [[] for _ in programs]
         for row in range(max(len(rows.inputs) for rows in programs)):
             fed = itertools.chain.from_iterable(rows.inputs[min(row, len(rows.inputs) - 1)] for rows in programs)
@@ -251,7 +225,8 @@ class _Request:
     def __init__(self, runner: _OpenVino, compiled: Any, program: Program) -> None:
         self._runner = runner
         self._request = compiled.create_infer_request()
-        self._places = _places(compiled.inputs, program.feeds)
+        feeds = [(feed.name, OPENVINO_TYPES.get(feed.type), len(feed.dims)) for feed in program.feeds]
+        self._places = places_of(compiled.inputs, feeds)
         self._outputs = range(len(compiled.outputs))
         self._memory: dict[int, Array] = {}
 
@@ -281,24 +256,6 @@ def _run(request: Any) -> None:
     request.wait()
 
 
-def _places(ports: Sequence[Any], feeds: Sequence[Input]) -> list[int | None]:
-    """Return the position of each feed among a compiled model's inputs, None for one that is unused and dropped.
-
-    An input that is also an output only has the output's name. Such inputs are matched with the remaining feeds in
-    order, by type and rank.
-    """
-    named = {name: index for index, port in enumerate(ports) for name in port.get_names()}
-    found = {feed.name: named.get(feed.name) for feed in feeds}
-    for place in sorted(set(range(len(ports))) - set(found.values())):
-        told, shape = ports[place].get_element_type().get_type_name(), ports[place].get_partial_shape()
-        for feed in feeds:
-            rank = shape.rank.get_length() if shape.rank.is_static else len(feed.dims)
-            if found[feed.name] is None and (ELEMENT_TYPES.get(feed.type), len(feed.dims)) == (told, rank):
-                found[feed.name] = place
-                break
-    return list(found.values())
-
-
 def _parts(library: Any, program: Program, prefix: str = "") -> tuple[list[Any], list[Any]]:
     """Return the outputs of one node, of exactly the version that `program` names, and its fed inputs, in order.
 
@@ -309,7 +266,7 @@ def _parts(library: Any, program: Program, prefix: str = "") -> tuple[list[Any],
     by_name = {i.name: _node(library, i, prefix) for i in given}
     nodes = [by_name[i.name] for i in given]
     if has_bodies(operator):
-        maker = BodyMaker(library, _part, _operation, _node)
+        maker = BodyMaker(library, openvino_part, _operation, _node)
         node = maker.made(operator, [i.name for i in given], [one.output(0) for one in nodes], program.attributes)
     else:
         node = _operation(operator, nodes, program.attributes)
@@ -320,12 +277,9 @@ def _parts(library: Any, program: Program, prefix: str = "") -> tuple[list[Any],
 
 
 def _operation(operator: OperatorVersion, inputs: Sequence[Any], attributes: Sequence[Attribute]) -> Any:
-    # A version is named after the operation set that introduced it.
-    factory = _part("utils.node_factory").NodeFactory(f"opset{operator.version}")
-    made = factory.create(operator.name).get_type_info().version_id
-    if made != _MISNAMED.get((operator.name, int(operator.version)), f"opset{operator.version}"):
-        words = f"the newest {operator.name} in operation set {operator.version} comes from {made}"
-        raise Unsupported(words, "operator-version")
+    factory, fault = openvino_factory(operator.name, operator.version)
+    if fault:
+        raise Unsupported(fault, "operator-version")
     node = factory.create(operator.name, inputs, {a.name: _value(a) for a in attributes})
     known = node.get_attributes()
     if ignored := [a.name for a in attributes if a.name not in known]:
@@ -335,7 +289,7 @@ def _operation(operator: OperatorVersion, inputs: Sequence[Any], attributes: Seq
 
 
 def _node(library: Any, given: Input, prefix: str = "") -> Any:
-    operations = _part("op")
+    operations = openvino_part("op")
     if given.constant is not None:
         node = operations.Constant(_tensor(library, given.array()))
     else:
@@ -395,7 +349,7 @@ def _memory(tensor: Any) -> Array:
 def _read(tensor: Any) -> Array:
     """Return a copy of a tensor; if its type is not one of ours, the array that the library shows."""
     told = tensor.get_element_type().get_type_name()
-    name = next((ours for ours, theirs in ELEMENT_TYPES.items() if theirs == told), None)
+    name = next((ours for ours, theirs in OPENVINO_TYPES.items() if theirs == told), None)
     if name is None or _is_whole(name):
         return np.array(_memory(tensor))
     if name == "string":
@@ -404,18 +358,10 @@ def _read(tensor: Any) -> Array:
 
 
 def _element_type(library: Any, name: str) -> Any:
-    found = getattr(library.Type, ELEMENT_TYPES.get(name, ""), None)
+    found = getattr(library.Type, OPENVINO_TYPES.get(name, ""), None)
     if found is None:
         raise Unsupported(f"OpenVINO has no element type {name}", "type")
     return found
-
-
-def _part(name: str) -> Any:
-    """Return a module of the library, which old versions have in `openvino.runtime`."""
-    try:
-        return importlib.import_module(f"openvino.{name}")
-    except ModuleNotFoundError:
-        return importlib.import_module(f"openvino.runtime.{name}")
 
 
 def _library() -> Any:

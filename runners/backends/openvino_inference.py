@@ -8,10 +8,11 @@ from typing import Any
 from ...cases.inferred import UNKNOWN, inferred
 from ...cases.program import UNRANKED, Program
 from ...cases.runner import BackendKind, Executable
+from ..clients.python_client import OPENVINO_TYPES
 from .base import Texts
-from .openvino import ELEMENT_TYPES, OpenVino, OpenVinoOnnx
+from .openvino import OpenVino, OpenVinoOnnx
 
-_NAMES = {theirs: ours for ours, theirs in ELEMENT_TYPES.items()}
+_NAMES = {theirs: ours for ours, theirs in OPENVINO_TYPES.items()}
 
 
 class OpenVinoInfer(OpenVino):

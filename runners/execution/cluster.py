@@ -23,9 +23,9 @@ from ...cases.errors import OpconformError
 from ...cases.results import Outcome, Result
 from ...specs.loader import default_root
 from ..pool import Limits, WorkerStartError
-from .execute import Assignment
+from .execute import Assignment, Death
 from .host import About
-from .running import Death, Judged, batched, refuse_unasked, run_cases
+from .running import Judged, batched, refuse_unasked, run_cases
 
 _REACH: Final = 10.0  # seconds for a scheduler to answer
 _WORKERS: Final = 30.0  # seconds for a suitable worker to appear

@@ -5,9 +5,6 @@ The backend runs in the host's process, never in this one, which knows the expec
 
 from __future__ import annotations
 
-import contextlib
-import gc
-import importlib
 import itertools
 import json
 import sys
@@ -16,9 +13,8 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -36,7 +32,7 @@ from ..judging.answers import (
     same_answer,
 )
 from ..judging.judge import Verdict, asks_again, judge
-from ..pool import Limits, Loss, Phase, Stray, WorkerStartError
+from ..pool import Limits, Loss, LossKind, Phase, Stray, WorkerStartError
 from ..registry import BackendSpec, backend_spec
 from .converting import Conversions, ReadsModels
 from .host import (
@@ -48,6 +44,8 @@ from .host import (
     Reply,
     Request,
     SideEffect,
+    collect_less,
+    import_early,
 )
 
 __all__ = ["ABOUT", "Assignment", "Attach", "Isolation", "Worker"]
@@ -61,7 +59,6 @@ UNFIT = b"@unfit "
 Begin: TypeAlias = Callable[[int, Phase], None]
 
 _OUTPUTS = "outputs"
-_OBJECTS_BETWEEN_COLLECTIONS = 50_000
 _SECONDS = 0.05
 """Seconds after which the answers so far are judged, so that a slow backend's results keep coming."""
 _AHEAD = 2
@@ -126,9 +123,7 @@ class Assignment:
 
     def warm(self) -> None:
         """Import what workers need, in the process that they are forked from; nothing of the backend."""
-        for module in ("numpy.random", *getattr(self.source, "preload", ())):
-            with contextlib.suppress(Exception):  # the worker will report the error
-                importlib.import_module(module)
+        import_early(getattr(self.source, "preload", ()))
 
     def __call__(self) -> Worker:
         """Open the backend in a host of the worker. Raises WorkerStartError."""
@@ -137,8 +132,7 @@ class Assignment:
         except WorkerStartError as error:
             sys.stderr.write(error.tail)  # this process's last lines are reported
             raise
-        gc.freeze()  # the imported modules stay: the garbage collector need not visit them again and again
-        gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+        collect_less()
         kind, source, attach = hosts.about.kind, self.source, self.attach
         if kind != "run":  # what other attachments say is about values
             attach = {name: made for name, made in attach.items() if name == _OUTPUTS}
@@ -167,6 +161,22 @@ class PendingBatch:
     ids: Sequence[str]
     sibling: bool = False
     places: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """The end of a worker process that no case is charged with: `case` was in progress, but passes in its own worker.
+
+    `case` is None if it is unknown. `exit` says how the process ended, `tail` is its last output, `before` has the last
+    cases that it ran before.
+    """
+
+    backend: str
+    case: str | None
+    kind: LossKind
+    exit: str
+    tail: str
+    before: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -343,7 +353,7 @@ class Worker:
             self._siblings[turn.batch.valid_variant] = self._reply(places[0]).answer
             places = places[1:]
         while start < len(turn.batch):
-            later = partial(_later, begin, turn.index + start)
+            later = _from(begin, turn.index + start)
             taken = self._taken(places[start:], later)
             stop = start + len(taken.seconds)
             self._last = places[stop - 1]
@@ -575,19 +585,17 @@ class Worker:
 
     def _record(self, result: Result, attached: Mapping[str, str] = MappingProxyType({})) -> bytes:
         known = [*self._pending, *self.hosts.strays()]
-        self._pending = [death for death in known if self._is_early(death)]
-        reported = [*self._untold, *(death for death in known if not self._is_early(death))]
+        self._pending = [stray for stray in known if self._is_early(stray)]
+        reported = [*self._untold, *(stray for stray in known if not self._is_early(stray))]
         self._untold = []
-        deaths = [self._death(stray) for stray in reported]
-        return record_of(result, attached, deaths)
+        return record_of(result, attached, [self._death(stray) for stray in reported])
 
-    def _death(self, stray: Stray) -> dict[str, Any]:
+    def _death(self, stray: Stray) -> Death:
         """Return a death that no case is charged with, its keys as case ids."""
         case = None if stray.key is None else self._ids.get(stray.key.number)
         ran = dict.fromkeys(self._ids[r.number] for r in stray.before if r is not None and r.number in self._ids)
-        before = [text for text in ran if text != case]  # a valid sibling ran on behalf of the case itself
-        fields = {"kind": stray.kind, "phase": stray.phase, "exit": stray.exit, "tail": stray.tail}
-        return {"case": case, "before": before, **fields}
+        before = tuple(text for text in ran if text != case)  # a valid sibling ran on behalf of the case itself
+        return Death(self.name, case, stray.kind, stray.exit, stray.tail, before)
 
 
 def _is_of_a_case(request: Request) -> bool:
@@ -601,7 +609,7 @@ def _stray_words(stray: Stray) -> str:
     return f"{what} after {len(stray.before)} other runs, and so did another one; a new process passes{tail}"
 
 
-def record_of(result: Result, attached: Mapping[str, str], deaths: Sequence[Mapping[str, Any]] = ()) -> bytes:
+def record_of(result: Result, attached: Mapping[str, str], deaths: Sequence[Death] = ()) -> bytes:
     """Return a record: a result's line of JSON and, if there are any, its attachments and deaths, each after a TAB.
 
     Attachments are JSON texts by name. JSON contains no raw TAB.
@@ -609,11 +617,8 @@ def record_of(result: Result, attached: Mapping[str, str], deaths: Sequence[Mapp
     if not attached and not deaths:
         return result.to_json()
     attachments = ",".join(f"{json.dumps(name)}:{text}" for name, text in attached.items())
-    return b"%b\t{%b}\t%b" % (
-        result.to_json(),
-        attachments.encode(),
-        json.dumps(list(deaths)).encode() if deaths else b"",
-    )
+    of_deaths = msgspec.json.encode(deaths) if deaths else b""
+    return b"%b\t{%b}\t%b" % (result.to_json(), attachments.encode(), of_deaths)
 
 
 def with_effects(verdict: Verdict, effects: Sequence[SideEffect], ids: Mapping[int, str]) -> Verdict:
@@ -666,8 +671,9 @@ def _rows(batch: Batch) -> Iterator[tuple[Array, ...]]:
     return zip(*columns, strict=True) if batch.inputs else iter([()] * len(lanes))
 
 
-def _later(begin: Begin, places: int, number: int, phase: Phase) -> None:
-    begin(places + number, phase)
+def _from(begin: Begin, start: int) -> Begin:
+    """Return `begin` for keys that are counted from `start` on."""
+    return lambda number, phase: begin(start + number, phase)
 
 
 # Attachments of a result

@@ -17,7 +17,7 @@ import os
 import time
 import traceback
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Literal, TypeAlias, cast, get_args
@@ -189,6 +189,19 @@ class Reply:
     together: bool = False
 
 
+def import_early(modules: Iterable[str]) -> None:
+    """Import modules, as far as possible: a process that needs one will report what is wrong with it."""
+    for module in ("numpy.random", *modules):  # NumPy imports the former on first use
+        with contextlib.suppress(Exception):
+            importlib.import_module(module)
+
+
+def collect_less() -> None:
+    """Spare the garbage collector the imported modules, which stay, and most of its visits."""
+    gc.freeze()
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+
+
 @dataclass(frozen=True)
 class HostFactory:
     """Makes a host for a backend, in its process; picklable."""
@@ -197,24 +210,20 @@ class HostFactory:
 
     def warm(self) -> None:
         """Import the fork-safe modules that a host of the backend needs, in the process that hosts are forked from."""
-        for module in ("numpy.random", *self.backend.preload):  # NumPy imports the former on first use
-            with contextlib.suppress(Exception):  # the host will report the error
-                importlib.import_module(module)
+        import_early(self.backend.preload)
 
     def __call__(self) -> Host:
         """Open the backend. Raises NotInstalled, and whatever importing a user's module raises."""
         runner = open_runner(self.backend)
-        gc.freeze()  # the imported modules stay: the garbage collector need not visit them again and again
-        gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+        collect_less()
         return Host(runner, self.backend.name)
 
 
 @dataclass
 class _Prepared:
-    """A program that the backend has prepared or refused, and whether it ran."""
+    """A program that the backend has prepared, and whether it ran."""
 
-    executable: Executable | None
-    refusal: _Refused | None = None
+    executable: Executable
     ran: bool = False
 
 
@@ -238,7 +247,7 @@ class Host:
 
     runner: Runner
     name: str
-    _kept: OrderedDict[tuple[Freshness, str], _Prepared] = field(default_factory=OrderedDict)
+    _kept: OrderedDict[tuple[Freshness, str], _Prepared | _Refused] = field(default_factory=OrderedDict)
     _given: _Given | None = None
     _has_run: bool = False
 
@@ -311,8 +320,8 @@ class Host:
         copies = [array.copy() for array in request.inputs]
         started = time.perf_counter()
         prepared = self._prepared(request.program, request.fresh)
-        if prepared.executable is None:
-            return _refusal_of(prepared)
+        if isinstance(prepared, _Refused):
+            return prepared
         first, prepared.ran = not prepared.ran, True
         begin(index, request.phase)
         try:
@@ -334,7 +343,7 @@ class Host:
             return answer_of(program, outputs)
         return Answer(tuple(map(canonical, outputs)))  # texts or bytes, whatever the types of the program's outputs
 
-    def _prepared(self, program: Program, fresh: Freshness) -> _Prepared:
+    def _prepared(self, program: Program, fresh: Freshness) -> _Prepared | _Refused:
         if fresh == "own":
             return self._prepare(program)
         key = fresh, program.key
@@ -346,16 +355,16 @@ class Host:
         self._kept.move_to_end(key)
         return prepared
 
-    def _prepare(self, program: Program) -> _Prepared:
+    def _prepare(self, program: Program) -> _Prepared | _Refused:
         started = time.perf_counter()
         try:
             standards = self.runner.standards
             if program.operator.standard in standards:
                 return _Prepared(self.runner.prepare(program))
         except Exception as error:
-            return _Prepared(None, self._refused(error, time.perf_counter() - started))
+            return self._refused(error, time.perf_counter() - started)
         words = f"{self.name} implements {', '.join(standards)}, not {program.operator.standard}"
-        return _Prepared(None, _Refused(words, unsupported=True, reason="other", seconds=0.0))
+        return _Refused(words, unsupported=True, reason="other", seconds=0.0)
 
     def _refused(self, error: Exception, seconds: float) -> _Refused:
         """Return the refusal that a backend's exception means.
@@ -462,12 +471,6 @@ def _words_of_onnxruntime(message: str) -> Words | None:
     from ..backends.onnxruntime import words_of  # noqa: PLC0415 - it imports onnx, which most backends' errors do not need
 
     return words_of(message)
-
-
-def _refusal_of(prepared: _Prepared) -> _Refused:
-    if prepared.refusal is None:
-        raise TypeError("a program is neither prepared nor refused")
-    return prepared.refusal
 
 
 def _tensor(array: Array) -> _Tensor:

@@ -13,9 +13,9 @@ import msgspec
 from ...cases.batch import Batch
 from ...cases.errors import CaseIdError, OpconformError
 from ...cases.results import Outcome, Result, result_from_json
-from ..pool import Found, Limits, Loss, LossKind, Pool, Stray, WorkerStartError
+from ..pool import Found, Limits, Loss, Pool, Stray, WorkerStartError
 from ..registry import BackendSpec
-from .execute import ABOUT, UNFIT, Assignment
+from .execute import ABOUT, UNFIT, Assignment, Death
 from .host import About
 
 _BATCH, _LARGEST_BATCH = 48, 512
@@ -33,22 +33,6 @@ class Judged:
 
     result: Result
     attachments: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Death:
-    """The end of a worker process that no case is charged with: `case` was in progress, but passes in its own worker.
-
-    `case` is None if it is unknown. `exit` says how the process ended, `tail` is its last output, `before` has the last
-    cases that it ran before.
-    """
-
-    backend: str
-    case: str | None
-    kind: LossKind
-    exit: str
-    tail: str
-    before: tuple[str, ...]
 
 
 def pool_for(assignment: Assignment, *, jobs: int, limits: Limits) -> Pool:
@@ -130,15 +114,7 @@ class _NoCases:
         return iter(())
 
 
-class _ToldDeath(msgspec.Struct, frozen=True):
-    case: str | None
-    kind: LossKind
-    exit: str
-    tail: str
-    before: tuple[str, ...]
-
-
-_TOLD_DEATHS = msgspec.json.Decoder(tuple[_ToldDeath, ...])
+_DEATHS = msgspec.json.Decoder(tuple[Death, ...])
 _ATTACHED = msgspec.json.Decoder(dict[str, Any])
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -151,10 +127,9 @@ def _recorded(case: str, record: bytes, backend: BackendSpec) -> list[Judged | D
     line, attached, deaths = (*record.split(b"\t", 2), b"", b"")[:3]  # JSON contains no raw TAB
     result = result_from_json(line)
     refuse_unasked(result, case, backend)
-    death_records = _TOLD_DEATHS.decode(deaths) if deaths else ()
-    died = [
-        Death(backend.name, death.case, death.kind, death.exit, death.tail, death.before) for death in death_records
-    ]
+    died = _DEATHS.decode(deaths) if deaths else ()
+    if other := next((death.backend for death in died if death.backend != backend.name), None):
+        raise ValueError(f"it has a death of {other[:200]!r}")
     return [*died, Judged(result, _ATTACHED.decode(attached) if attached else {})]
 
 

@@ -77,21 +77,13 @@ def accuracy_from(read: Mapping[str, Any]) -> Accuracy:
     return msgspec.convert(read, Accuracy)
 
 
-@dataclass(frozen=True)
-class AttachAccuracy:
-    """Attaches an answer's accuracy to its result."""
-
-    def __call__(
-        self,
-        batch: Batch,
-        answers: Answers,
-        verdicts: Sequence[Verdict],  # noqa: ARG002 - the protocol of Attach
-    ) -> list[dict[str, Any] | None]:
-        """Return the accuracy of each case's answer."""
-        return [None if accuracy is None else accuracy.to_dict() for accuracy in accuracies(batch.expectation, answers)]
-
-
-attach_accuracy = AttachAccuracy()
+def attach_accuracy(
+    batch: Batch,
+    answers: Answers,
+    verdicts: Sequence[Verdict],  # noqa: ARG001 - the protocol of Attach
+) -> list[dict[str, Any] | None]:
+    """Return the accuracy of each case's answer, to attach it to its result."""
+    return [None if accuracy is None else accuracy.to_dict() for accuracy in accuracies(batch.expectation, answers)]
 
 
 def accuracies(expectation: Expectation, answers: Answers) -> list[Accuracy | None]:

@@ -495,6 +495,10 @@ class Stack:
         """Return the outputs in the types in which they are compared."""
         return ComparedOutputs(self.outputs)
 
+    def answer(self, row: int) -> Answer:
+        """Return the answer of the lane that has this row."""
+        return Answer(tuple(output[row, ...] for output in self.outputs), self.structure)
+
 
 @dataclass(frozen=True)
 class Answers:
@@ -519,20 +523,14 @@ class Answers:
 
     def answer(self, lane: int) -> Answered | None:
         """Return one case's answer, None if it has none."""
-        return self._by_lane(lane) if lane not in self.refusals else self.refusals[lane]
-
-    def _by_lane(self, lane: int) -> Answer | None:
-        for stack in self.stacks:
-            if lane in stack.lanes:
-                row = stack.lanes.index(lane)
-                return Answer(tuple(output[row, ...] for output in stack.outputs), stack.structure)
-        return None
+        stacks = (stack.answer(stack.lanes.index(lane)) for stack in self.stacks if lane in stack.lanes)
+        return self.refusals.get(lane) or next(stacks, None)
 
     def each(self) -> Iterator[tuple[int, Answer]]:
         """Yield the lanes that have an answer, with their answers."""
         for stack in self.stacks:
             for row, lane in enumerate(stack.lanes):
-                yield lane, Answer(tuple(output[row, ...] for output in stack.outputs), stack.structure)
+                yield lane, stack.answer(row)
 
     def replaced(self, others: Mapping[int, Answered]) -> Answers:
         """Return the answers with those of some lanes replaced."""

@@ -53,7 +53,7 @@ class KeepOutputs:
         by_lane: list[list[dict[str, Any]] | dict[str, Any] | None] = [None] * len(verdicts)
         for stack in answers.stacks:
             for row, lane in enumerate(stack.lanes):
-                tensors = self._kept_outputs(verdicts[lane], [output[row, ...] for output in stack.outputs])
+                tensors = self._kept_outputs(verdicts[lane], stack.answer(row).outputs)
                 structure = msgspec.to_builtins(tuple(map(Nesting.of, stack.structure)))
                 by_lane[lane] = (
                     {"outputs": tensors, "structure": structure} if tensors is not None and structure else tensors

@@ -398,23 +398,22 @@ class Starter:
             try:
                 return self._with(self._template)
             except TemplateLost:
-                lost = self._lost(self._template)
+                lost = _end_of(self._template)
+                self._fork = self._fork and self._template.proven
+                self._template = None
         raise lost
-
-    def _lost(self, template: Template) -> WorkerStartError:
-        self._template = None
-        self._fork = self._fork and template.proven
-        code, tail = template.close()
-        return WorkerStartError("died", f"the process that starts workers ended with {exit_words(code)}", tail)
 
     def _apart(self) -> WorkerProcess:
         template = Template(None, self._patience)
         try:
             return self._with(template, owned=True)
         except TemplateLost:
-            code, tail = template.close()
-            words = f"the process that starts workers ended with {exit_words(code)}"
-            raise WorkerStartError("died", words, tail) from None
+            raise _end_of(template) from None
 
     def _with(self, template: Template, *, owned: bool = False) -> WorkerProcess:
         return WorkerProcess(template, b"" if template.forks else self._factory, owned=owned)
+
+
+def _end_of(template: Template) -> WorkerStartError:
+    code, tail = template.close()
+    return WorkerStartError("died", f"the process that starts workers ended with {exit_words(code)}", tail)

@@ -1,6 +1,7 @@
-"""Interpreters for built-in runners: which runners can use another one, and environments with a release, in a cache.
+"""Interpreters for built-in runners: the command that runs one under another, and environments with a release.
 
-`uv` makes them if it is on PATH, otherwise `venv` and pip. Only wheels are installed: nothing is built.
+Environments are in a cache. `uv` makes them if it is on PATH, otherwise `venv` and pip. Only wheels are installed:
+nothing is built.
 """
 
 from __future__ import annotations
@@ -15,10 +16,9 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from ...cases.errors import OpconformError
 from ...cases.runner import NotInstalled
@@ -32,32 +32,6 @@ _MADE = "opconform.json"
 _NO_WHEEL = re.compile(r"No matching distribution found|Could not find a version|No solution found|has no wheels")
 _LISTED = re.compile(r"\(from versions: ([^)]*)\)")
 _SHOWN = 400
-
-
-@dataclass(frozen=True, slots=True)
-class Portable:
-    """A built-in runner that can run under another interpreter: its package, and the module with its messages."""
-
-    package: str
-    module: str
-    standards: tuple[str, ...] = ("onnx",)
-
-
-PORTABLE: Mapping[str, Portable] = MappingProxyType({
-    "onnxruntime": Portable("onnxruntime", "onnxruntime"),
-    "onnxruntime-noopt": Portable("onnxruntime", "onnxruntime"),
-    "onnx-reference": Portable("onnx", "onnx_reference"),
-    "openvino-onnx": Portable("openvino", "openvino"),
-    "openvino": Portable("openvino", "openvino", ("openvino",)),
-    "onnx-infer": Portable("onnx", "onnx_tools"),
-    "onnx-infer-strict": Portable("onnx", "onnx_tools"),
-    "onnx-infer-data": Portable("onnx", "onnx_tools"),
-    "onnx-check": Portable("onnx", "onnx_tools"),
-    "onnx-check-full": Portable("onnx", "onnx_tools"),
-    "onnx-convert": Portable("onnx", "onnx_tools"),
-    "onnxruntime-infer": Portable("onnxruntime", "onnxruntime"),
-})  # fmt: skip
-"""By the names of the runners; each is in the client's table too."""
 
 
 def client_command(runner: str, python: Path) -> str:
