@@ -239,7 +239,7 @@ class OneDnn:
         self.location = location
         with ExitStack() as handles, _one_thread(), _finding_a_cpu(location.path.parent):
             self._library = _load(location.path)
-            if set_threads := self._of_openmp("omp_set_num_threads"):
+            if set_threads := getattr(self._library, "omp_set_num_threads", None):  # of the OpenMP that it is linked to
                 set_threads(1)  # if OpenMP was loaded before, it may have read the environment already
             self._functions = {name: self._declared(name, *types) for name, types in _FUNCTIONS.items()}
             self._version = self._text("version", ctypes.POINTER(_Version))().contents
@@ -275,7 +275,7 @@ class OneDnn:
 
     def describe(self) -> dict[str, str]:
         """Return the library's build, and the CPU features that it uses."""
-        threads = self._of_openmp("omp_get_max_threads")
+        threads = getattr(self._library, "omp_get_max_threads", None)
         return {
             "package": self.location.package or "none",
             "library": self.location.path.name,
@@ -314,10 +314,6 @@ class OneDnn:
         function.errcheck = checked
         return function
 
-    def _of_openmp(self, name: str) -> Any:
-        """Return a function of the OpenMP library that this one is linked to, None without one."""
-        return getattr(self._library, name, None)
-
 
 def _library_among(paths: Iterable[Path]) -> Path | None:
     """Return the file whose name has the most detailed version; packages contain the library under several names."""
@@ -332,17 +328,12 @@ def _load(path: Path) -> ctypes.CDLL:
         try:
             return ctypes.CDLL(str(path))
         except OSError as error:
-            dependency = _absent_dependency(str(error), path.parent)
+            absent = _ABSENT_DEPENDENCY.match(str(error))
+            dependency = _near(path.parent, absent[1]) if absent else None
             if dependency is None or dependency in loaded:
                 raise OpconformError(f"{path.name} cannot be loaded: {error}") from error
             loaded.add(dependency)
             _load(dependency)
-
-
-def _absent_dependency(words: str, folder: Path) -> Path | None:
-    """Return the library that the loader reports missing, if it is nearby."""
-    absent = _ABSENT_DEPENDENCY.match(words)
-    return _near(folder, absent[1]) if absent else None
 
 
 def _near(folder: Path, name: str) -> Path | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...cases.errors import OpconformError
-from ...cases.program import AttributeValue, OperatorVersion
+from ...cases.program import OperatorVersion
 from ...specs.audit import LibraryAttribute, LibrarySchema, Listing, Question
 from ...specs.model import Signature, Version
 from ..clients.python_client import OPENVINO_TYPES
@@ -152,5 +152,4 @@ def _attribute(value: Any) -> LibraryAttribute:
         kinds = {f"{_KINDS[type(one)]}s" for one in value if type(one) in _KINDS}
         return LibraryAttribute(frozenset(kinds or {f"{kind}s" for kind in _KINDS.values()}), tuple(value))
     kind = _KINDS.get(type(value))
-    default: AttributeValue | bool | None = value if kind else None
-    return LibraryAttribute(frozenset([kind] if kind else ()), default)
+    return LibraryAttribute(frozenset([kind]), value) if kind else LibraryAttribute(frozenset())
