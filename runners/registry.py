@@ -79,16 +79,22 @@ class KnownBackend:
 class BuiltIn:
     """A built-in backend: its class, what it is, and the module of its library.
 
-    `preload` are modules of libraries that are known to work when forked after import.
+    `fork_safe` are the modules to import before workers are forked, None if the library is not known to bear that.
     """
 
     target: str
     summary: str
     library: str
     requirement: str | None = None  # the name for pip, if it differs from the library's
-    preload: tuple[str, ...] = ()
+    fork_safe: tuple[str, ...] | None = None
     kind: BackendKind = "run"
     standards: tuple[str, ...] = ("onnx",)
+
+    @property
+    def preload(self) -> tuple[str, ...]:
+        """Return what can be imported before workers are forked, with the runner's own module."""
+        own = f"{_BACKENDS}.{self.target.partition(':')[0]}"
+        return () if self.fork_safe is None else (own, *self.fork_safe)
 
     @property
     def package(self) -> str:
@@ -105,21 +111,18 @@ _LIBDNNL = "libdnnl"  # not a module: a shared library
 
 _BACKENDS = f"{__package__}.backends"
 
-_OPENVINO = (f"{_BACKENDS}.openvino", f"{_BACKENDS}.openvino_package")
+_OPENVINO = (f"{_BACKENDS}.openvino_package",)
 
 # Modules there that a worker imports when it opens them.
 _BUILT_INS: Mapping[str, BuiltIn] = {
     "onnxruntime": BuiltIn(
-        "onnxruntime:OnnxRuntime",
-        "onnxruntime on the CPU, one thread",
-        "onnxruntime",
-        preload=(f"{_BACKENDS}.onnxruntime", "onnxruntime"),
+        "onnxruntime:OnnxRuntime", "onnxruntime on the CPU, one thread", "onnxruntime", fork_safe=("onnxruntime",)
     ),
     "onnxruntime-noopt": BuiltIn(
         "onnxruntime:OnnxRuntimeNoOpt",
         "onnxruntime on the CPU, without graph optimisations",
         "onnxruntime",
-        preload=(f"{_BACKENDS}.onnxruntime", "onnxruntime"),
+        fork_safe=("onnxruntime",),
     ),
     "onnxruntime-cuda": BuiltIn(
         "cuda:OnnxRuntimeCuda", "onnxruntime on a CUDA device, in float32", "onnxruntime", "onnxruntime-gpu"
@@ -131,7 +134,7 @@ _BUILT_INS: Mapping[str, BuiltIn] = {
         "onnx_reference:OnnxReference",
         "the reference evaluator of the onnx package",
         "onnx",
-        preload=(f"{_BACKENDS}.onnx_reference", "onnx.reference.ops._op_list"),
+        fork_safe=("onnx.reference.ops._op_list",),
     ),
     "onnx-infer": BuiltIn("onnx_tools:OnnxInfer", "the shape inference of the onnx package", "onnx", kind="infer"),
     "onnx-infer-strict": BuiltIn(
@@ -163,21 +166,21 @@ _BUILT_INS: Mapping[str, BuiltIn] = {
         "oneDNN Graph on the CPU, one thread",
         _LIBDNNL,
         "onednn-cpu-gomp",
-        preload=(f"{_BACKENDS}.onednn",),
+        fork_safe=(),
         standards=("onednn",),
     ),
     "openvino": BuiltIn(
         "openvino:OpenVino",
         "OpenVINO's CPU plugin in float32",
         "openvino",
-        preload=_OPENVINO,
+        fork_safe=_OPENVINO,
         standards=("openvino",),
     ),
     "openvino-evaluate": BuiltIn(
         "openvino:OpenVinoEvaluate",
         "OpenVINO's own kernels, without a plugin",
         "openvino",
-        preload=_OPENVINO,
+        fork_safe=_OPENVINO,
         standards=("openvino",),
     ),
     "openvino-infer": BuiltIn(
@@ -194,7 +197,7 @@ _BUILT_INS: Mapping[str, BuiltIn] = {
         kind="infer",
     ),
     "openvino-onnx": BuiltIn(
-        "openvino:OpenVinoOnnx", "OpenVINO's ONNX front end and CPU plugin", "openvino", preload=_OPENVINO
+        "openvino:OpenVinoOnnx", "OpenVINO's ONNX front end and CPU plugin", "openvino", fork_safe=_OPENVINO
     ),
     "tract": BuiltIn("tract:Tract", "tract on the CPU", "tract"),
     "nxrt": BuiltIn("nxrt:Nxrt", "nxrt's CPU provider", "nxrt"),

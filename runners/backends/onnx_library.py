@@ -30,7 +30,7 @@ class OnnxLibrary(Refusing):
     """A backend that compiles ONNX models; a subclass defines how, and the library's messages for refusals.
 
     `module` is the module to import, `package` the package that installs it and has its version. `types` are the
-    element types that the library exchanges with Python; without `nests`, it only handles tensors.
+    element types that the library exchanges with Python, in tensors.
     """
 
     name: str
@@ -38,7 +38,6 @@ class OnnxLibrary(Refusing):
     module: ClassVar[str]
     package: ClassVar[str]
     types: ClassVar[frozenset[str]] = NUMPY_TYPES
-    nests: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self.library = self.imported(self.module)
@@ -77,7 +76,7 @@ class OnnxLibrary(Refusing):
             odd = [name for name in element_names(type_) if name not in self.types]
             if odd:
                 raise Unsupported(f"{self.name} cannot exchange {odd[0]} with Python", "type")
-        if not (self.nests or program.is_plain):
+        if not program.is_plain:
             raise Unsupported(f"{self.name} can only exchange tensors with Python", "type")
 
 

@@ -19,7 +19,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Callable, Literal, NamedTuple, Protocol
+from typing import Any, Callable, Literal, NamedTuple
 
 if __name__ == "__main__":
     sys.path.pop(0)  # removes this file's folder
@@ -73,20 +73,24 @@ class Odd(NamedTuple):
     content: bytes
 
 
-class Library(Protocol):
-    """One library; subclasses implement what differs."""
+class Library:
+    """One library; subclasses implement what differs. `kind` is what it does with programs."""
 
+    standards = ("onnx",)
+    kind = "run"
     version: str
-    facts: Mapping[str, str]
+    facts: Mapping[str, str] = {}
 
     def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
         """Return a function that runs the program of a question on one value for each of its feeds.
 
         Raises the library's errors.
         """
+        raise NotImplementedError
 
-    def meaning(self, error: Exception) -> Unsupported | None:
-        """Return the kind of refusal that an exception's type shows, or None."""
+    def meaning(self, error: Exception) -> Unsupported | None:  # noqa: ARG002 - of subclasses
+        """Return the kind of refusal that an exception's type shows; None if only its words show it."""
+        return None
 
 
 # Tensors and values
@@ -233,7 +237,7 @@ def _kernels_of(native: Any, provider: str) -> Mapping[str, Sequence[tuple[int, 
     return found
 
 
-class OnnxRuntime:
+class OnnxRuntime(Library):
     """onnxruntime on its CPU provider, set up like the built-in runner."""
 
     _provider = "CPUExecutionProvider"
@@ -245,7 +249,7 @@ class OnnxRuntime:
         self.native: Any = onnxruntime.capi.onnxruntime_pybind11_state
         self._options, self.run_options = quiet_options(self.library, optimisations)
         self.version = str(self.library.__version__)
-        self.facts: Mapping[str, str] = runtime_facts(self.library, self._provider, optimisations)
+        self.facts = runtime_facts(self.library, self._provider, optimisations)
 
     def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
         """Make a session."""
@@ -414,7 +418,7 @@ def _read(value: Any) -> Any:
     return Odd(name, shape, ctypes.string_at(value.data_ptr(), size) if size else b"")
 
 
-class OnnxReference:
+class OnnxReference(Library):
     """onnx.reference.ReferenceEvaluator without NumPy's warnings; it takes arrays of ml_dtypes if that is installed."""
 
     def __init__(self) -> None:
@@ -422,7 +426,6 @@ class OnnxReference:
 
         self.library: Any = onnx
         self.version = str(onnx.__version__)
-        self.facts: Mapping[str, str] = {}
 
     def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
         """Make an evaluator."""
@@ -436,7 +439,7 @@ class OnnxReference:
             given = {one["name"]: _array(_typed(one["type"], value)) for one, value in zip(feeds, values)}
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)
-                found = evaluator.run(None, given)
+                found: Sequence[Any] = evaluator.run(None, given)
             if len(types) != len(found):
                 return found
             return [optional_item(type_, _plain(one)) for type_, one in zip(types, found)]
@@ -571,10 +574,8 @@ def openvino_factory(name: str, version: int | str) -> tuple[Any, str]:
     return factory, f"the newest {name} in operation set {version} comes from {made}"
 
 
-class OpenVinoOnnx:
+class OpenVinoOnnx(Library):
     """OpenVINO's ONNX front end and CPU plugin, set up like the built-in runner: float32, one thread."""
-
-    standards = ("onnx",)
 
     def __init__(self) -> None:
         sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # it would send on import
@@ -584,7 +585,7 @@ class OpenVinoOnnx:
         self.version = str(openvino.get_version()).partition("-")[0]
         self._core = openvino.Core()
         plugin = self._core.get_versions("CPU")["CPU"]
-        self.facts: Mapping[str, str] = {
+        self.facts = {
             "device": "CPU",
             "plugin": f"{plugin.description} {plugin.build_number}",
             "precision_hint": "f32",
@@ -646,10 +647,6 @@ class OpenVinoOnnx:
             return tensor.bytes_data if tensor.get_size() else np.empty(shape, object)
         return np.array(tensor.data)
 
-    def meaning(self, _error: Exception) -> Unsupported | None:
-        """Return None: only the words show the meaning."""
-        return None
-
 
 class OpenVino(OpenVinoOnnx):
     """OpenVINO's own operations on its CPU plugin; each program is a model of one node."""
@@ -699,7 +696,7 @@ def _attribute(told: Mapping[str, Any]) -> Any:
     return bool(value) if kind == "boolean" else value
 
 
-class OnnxTool:
+class OnnxTool(Library):
     """A tool of the onnx package that runs nothing; `kind` and settings as in the built-in runner."""
 
     newest = 26  # of conversions, as in the built-in runner
@@ -712,7 +709,6 @@ class OnnxTool:
         self.library: Any = onnx
         self.kind = kind
         self.version = str(onnx.__version__)
-        self.facts: Mapping[str, str] = {}
         self._settings = settings
 
     def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
@@ -732,10 +728,6 @@ class OnnxTool:
             made = self.library.version_converter.convert_version(model, target)
             answer = [np.frombuffer(made.SerializeToString(), np.uint8)]
         return lambda _values: answer
-
-    def meaning(self, _error: Exception) -> Unsupported | None:
-        """Return None: the built-in runner's table decides."""
-        return None
 
 
 def inferred_by_onnx(library: Any, model: Any, settings: Mapping[str, bool]) -> list[str]:
@@ -815,8 +807,7 @@ class Client:
         self._library = LIBRARIES[self._name]()
         told = {"answer": "hello", "protocol": 1, "name": self._name, "version": self._library.version}
         facts = {**self._library.facts, "python": platform.python_version(), "numpy": np.__version__}
-        standards, kind = getattr(self._library, "standards", ("onnx",)), getattr(self._library, "kind", "run")
-        return {**told, "standards": standards, "facts": facts, **({} if kind == "run" else {"kind": kind})}
+        return {**told, "standards": self._library.standards, "facts": facts, "kind": self._library.kind}
 
     def _prepare(self, question: Mapping[str, Any]) -> dict[str, Any]:
         for one in question.get("drop", ()):
@@ -833,7 +824,7 @@ class Client:
         found: list[Any] = []
         types = [one["type"] for one in answers_of(program)]
         outputs = list(run(values))
-        if hasattr(self._library, "kind"):  # texts or bytes, whatever the types of the program's outputs
+        if self._library and self._library.kind != "run":  # texts or bytes, whatever the types of the program's outputs
             return {"answer": "outputs", "outputs": [told_of(one) for one in outputs]}
         types += ["float32"] * (len(outputs) - len(types))
         structure = [flattened(type_, value, found) for type_, value in zip(types, outputs)]

@@ -151,7 +151,7 @@ class Assignment:
 class PendingBatch:
     """Cases for a host to run, from position `index` among the keys on, with their requests and ids.
 
-    `sibling`: whether the first request is for the valid sibling of invalid cases. `places` identify the replies once
+    `sibling`: the valid sibling of invalid cases, if the first request is for it. `places` identify the replies once
     the requests are sent.
     """
 
@@ -159,7 +159,7 @@ class PendingBatch:
     index: int
     requests: Sequence[Request]
     ids: Sequence[str]
-    sibling: bool = False
+    sibling: str | None = None
     places: Sequence[int] = ()
 
 
@@ -314,10 +314,10 @@ class Worker:
 
     def _turn(self, batch: Batch, index: int) -> PendingBatch:
         requests, ids = [], list(batch.ids)
-        sibling = batch.valid_variant is not None and batch.valid_variant not in self._siblings
-        if batch.valid_variant is not None and sibling:
+        sibling = None if batch.valid_variant in self._siblings else batch.valid_variant
+        if sibling is not None:
             make = self.source.unanswered if isinstance(self.source, HasQuestions) else self.source.case
-            valid = make(batch.valid_variant)  # whether it is refused matters, not what it answers
+            valid = make(sibling)  # whether it is refused matters, not what it answers
             requests.append(Request(0, valid.program, valid.tensors(), phase="sibling", together=True))
             ids.insert(0, batch.ids[0])
         fresh: Freshness = "own" if asks_again(batch.expectation) else "shared"
@@ -325,8 +325,8 @@ class Worker:
         requests += [Request(0, batch.program, inputs, fresh, together=together) for inputs in _rows(batch)]
         for request in requests[:1] + requests[-1:]:
             _ = request.program.key  # sent with the program, so that the host need not compute the digest
-        if batch.valid_variant is not None:
-            self._siblings.setdefault(batch.valid_variant, None)  # on its way
+        if sibling is not None:
+            self._siblings[sibling] = None  # on its way
         return PendingBatch(batch, index, requests, ids, sibling)
 
     def _reply(self, number: int) -> Reply:
@@ -348,9 +348,9 @@ class Worker:
     def _judged_turn(self, turn: PendingBatch, begin: Begin) -> Iterator[bytes]:
         """Yield the records of a turn's cases, in groups that were answered quickly."""
         start, places = 0, turn.places
-        if turn.sibling and turn.batch.valid_variant is not None:
+        if turn.sibling is not None:
             begin(turn.index, "sibling")
-            self._siblings[turn.batch.valid_variant] = self._reply(places[0]).answer
+            self._siblings[turn.sibling] = self._reply(places[0]).answer
             places = places[1:]
         while start < len(turn.batch):
             later = _from(begin, turn.index + start)
@@ -436,7 +436,7 @@ class Worker:
                 taken.ours[lane] = answer.words
             elif isinstance(answer, Loss):
                 verdicts[lane] = _lost(answer, batch)
-            elif before is None or not same_answer(answer, before):
+            elif not same_answer(answer, before):
                 ran = self._variant_ran(batch)
                 (verdict,) = judge(batch.case(lane), Answers.of([answer]), self.required, variant_ran=ran)
                 if verdict.outcome is Outcome.PASS and lane not in taken.together:
@@ -566,8 +566,7 @@ class Worker:
             for lane, number in zip(lanes, self._ask(requests, [batch.ids[lane] for lane in lanes]), strict=True):
                 begin(lane, "run")
                 reply, before = self._reply(number), answers.answer(lane)
-                same = isinstance(reply.answer, Answer) and before is not None and same_answer(reply.answer, before)
-                yield lane, reply, same
+                yield lane, reply, same_answer(reply.answer, before)
 
         proven, left = True, deque(failing)
         for lane, reply, same in asked(failing[:_PROVEN], "own"):

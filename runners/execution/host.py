@@ -154,17 +154,7 @@ class _Refused(msgspec.Struct, frozen=True, tag="refused"):
     seconds: float
 
 
-class _Failed(msgspec.Struct, frozen=True, tag="failed"):
-    words: str
-    unfit: bool = False
-
-
-class Unreadable(Exception):  # noqa: N818 - what the backend's process wrote, not a mistake of ours
-    """A host's record is not a valid answer; the text says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class OurFailure:
+class OurFailure(msgspec.Struct, frozen=True, tag="failed"):
     """A request failed on our side, or because the backend's library is missing; the backend ran nothing.
 
     `unfit`: because the runner does not fit the library's release, so that other requests would fail, too.
@@ -172,6 +162,10 @@ class OurFailure:
 
     words: str
     unfit: bool = False
+
+
+class Unreadable(Exception):  # noqa: N818 - what the backend's process wrote, not a mistake of ours
+    """A host's record is not a valid answer; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,9 +257,9 @@ class Host:
                 else:
                     yield encoder.encode(answered.get(index) or self._answer(request, index, begin))
             except (NotInstalled, ProgramError) as error:
-                yield encoder.encode(_Failed(str(error)[:WORDS_KEPT]))
+                yield encoder.encode(OurFailure(str(error)[:WORDS_KEPT]))
             except _Unfit as error:
-                yield encoder.encode(_Failed(str(error)[:WORDS_KEPT], unfit=True))
+                yield encoder.encode(OurFailure(str(error)[:WORDS_KEPT], unfit=True))
             except Exception:
                 if self._has_run:  # the backend may have corrupted this process; a new one shows whose fault it is
                     traceback.print_exc()
@@ -478,7 +472,7 @@ def _tensor(array: Array) -> _Tensor:
     return _Tensor(name[:100], array.shape, content(array) if name in element_types() else b"")
 
 
-_DECODER = msgspec.msgpack.Decoder(About | _Answer | _Refused | _Failed)
+_DECODER = msgspec.msgpack.Decoder(About | _Answer | _Refused | OurFailure)
 
 
 def read_about(record: bytes) -> About:
@@ -494,8 +488,8 @@ def read_answer(record: bytes) -> Reply:
     reply = _decoded(record)
     if isinstance(reply, About):
         raise Unreadable("a description instead of an answer")
-    if isinstance(reply, _Failed):
-        return Reply(OurFailure(reply.words[:WORDS_KEPT], reply.unfit))
+    if isinstance(reply, OurFailure):
+        return Reply(msgspec.structs.replace(reply, words=reply.words[:WORDS_KEPT]))
     seconds = reply.seconds if math.isfinite(reply.seconds) and reply.seconds >= 0 else 0.0
     if isinstance(reply, _Refused):
         return Reply(Refusal(reply.words[:WORDS_KEPT], reply.unsupported, reply.reason), seconds)
@@ -504,9 +498,9 @@ def read_answer(record: bytes) -> Reply:
     return Reply(answer, seconds, reply.first, effects, reply.together)
 
 
-def _decoded(record: bytes) -> About | _Answer | _Refused | _Failed:
+def _decoded(record: bytes) -> About | _Answer | _Refused | OurFailure:
     try:
-        message: About | _Answer | _Refused | _Failed = _DECODER.decode(record)
+        message: About | _Answer | _Refused | OurFailure = _DECODER.decode(record)
     except (msgspec.DecodeError, RecursionError) as error:
         raise Unreadable(f"not an answer: {error}") from None
     return message

@@ -68,8 +68,8 @@ def events_of(event: Found, backend: BackendSpec) -> Iterator[About | Judged | D
         try:
             yield from [msgspec.json.decode(record, type=About)] if key == ABOUT else _recorded(key, record, backend)
         except (ValueError, RecursionError) as error:
-            unreadable = Loss(key, "corrupt", None, f"its record does not match the request: {error}", "", 0.0)
-            yield About(f"unknown ({unreadable.exit})") if key == ABOUT else Judged(_lost(unreadable, backend))
+            words = f"its record does not match the request: {error}"
+            yield from events_of(Loss(key, "corrupt", None, words, "", 0.0), backend)
     elif isinstance(event, Stray):
         under_way = None if event.key == ABOUT else event.key
         before = tuple(text for text in event.before if text != ABOUT)

@@ -465,9 +465,9 @@ def _is_plain(value: Any) -> bool:
     return type(value) is np.ndarray and value.dtype.kind not in "OUST"
 
 
-def same_answer(a: Answered, b: Answered) -> bool:
-    """Return whether two answers are the same to the bit; refusals never are."""
-    if isinstance(a, Refusal) or isinstance(b, Refusal) or a.form != b.form:
+def same_answer(a: object, b: object) -> bool:
+    """Return whether two answers are the same to the bit; refusals, and whatever else is no answer, never are."""
+    if not isinstance(a, Answer) or not isinstance(b, Answer) or a.form != b.form:
         return False
     return all(map(same_array, a.outputs, b.outputs))
 

@@ -235,17 +235,12 @@ def judge(
         )
         same = None
         if again is not None:
-            same = np.array([_is_same(answers, again, lane) for lane in stack.lanes])
+            same = np.array([same_answer(answers.answer(lane), again.answer(lane)) for lane in stack.lanes])
         rows = _judged(batch.program, expectation, stack, required, same=same, places=places)
         verdicts.update(zip(stack.lanes, rows, strict=True))
     if len(verdicts) != len(batch):
         raise ValueError(f"{len(batch) - len(verdicts)} cases have no answer")
     return [verdicts[lane] for lane in range(len(batch))]
-
-
-def _is_same(answers: Answers, again: Answers, lane: int) -> bool:
-    first, second = answers.answer(lane), again.answer(lane)
-    return first is not None and second is not None and same_answer(first, second)
 
 
 def asks_again(expectation: Expectation) -> bool:

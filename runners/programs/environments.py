@@ -17,7 +17,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ...cases.errors import OpconformError
@@ -40,18 +39,8 @@ def client_command(runner: str, python: Path) -> str:
     return shlex.join([str(python), "-E", str(client), runner])
 
 
-@dataclass(frozen=True, slots=True)
-class Pin:
-    """Extra requirements of the releases of a package before `before`, which their metadata lacks, with the reason."""
-
-    package: str
-    before: tuple[int, ...]
-    requirement: str
-    why: str
-
-
-PINS = (Pin("onnxruntime", (1, 19), "numpy<2", "built against NumPy 1; metadata of 1.15 to 1.17 lacks it"),)
-"""Requirements that were found necessary."""
+PINS = (("onnxruntime", (1, 19), "numpy<2"),)  # built against NumPy 1; metadata of 1.15 to 1.17 lacks it
+"""Packages, the releases before which their metadata lacks a requirement, and those requirements."""
 
 
 def release_of(version: str) -> tuple[int, ...]:
@@ -64,7 +53,7 @@ def release_of(version: str) -> tuple[int, ...]:
 def requirements(package: str, version: str) -> list[str]:
     """Return what to install for a release: itself, and requirements that its metadata lacks."""
     release = release_of(version)
-    pins = [pin.requirement for pin in PINS if pin.package == package and release < pin.before]
+    pins = [pin for name, before, pin in PINS if name == package and release < before]
     return [f"{package}=={version}", *pins]
 
 
