@@ -77,6 +77,8 @@ class _OpenVino(Refusing):
     name = ""
     standards: tuple[str, ...] = ("openvino",)
     words = WORDS
+    without_device = ""
+    """What does the work, if it is not a device's plugin."""
 
     def __init__(self) -> None:
         self.library = _library()
@@ -87,7 +89,9 @@ class _OpenVino(Refusing):
         return _short(self.library.get_version())
 
     def describe(self) -> dict[str, str]:
-        """Return the device, the plugin, its settings, and the capabilities that the plugin reports."""
+        """Return the device, the plugin, its settings, and the capabilities that the plugin reports, or the build."""
+        if self.without_device:
+            return {"device": f"none: {self.without_device}", "build": str(self.library.get_version())}
         plugin = self._core.get_versions(_DEVICE)[_DEVICE]
         capabilities = self._core.get_property(_DEVICE, "OPTIMIZATION_CAPABILITIES")
         return {
@@ -184,10 +188,7 @@ class OpenVinoEvaluate(_OpenVino):
     """OpenVINO operations on the core's reference kernels, without a plugin."""
 
     name = "openvino-evaluate"
-
-    def describe(self) -> dict[str, str]:
-        """Return what computes, and its build."""
-        return {"device": "none: the core's reference kernels", "build": str(self.library.get_version())}
+    without_device = "the core's reference kernels"
 
     def prepare(self, program: Program, /) -> Executable:
         """Make the model of `program`. Raises Unsupported, or OpenVINO's own error."""

@@ -157,13 +157,12 @@ class Conversions:
             return _Attempt(Verdict(Outcome.CRASH), f"the process ended ({answer.exit or answer.kind})")
         if isinstance(answer, OurFailure):
             return _Attempt(Verdict(Outcome.UNSUPPORTED), answer.words)
+        (verdict,) = judge(case, Answers.of([answer]), required)
         if isinstance(answer, Refusal):
-            (verdict,) = judge(case, Answers.of([answer]), required)
             admitted = verdict.outcome is Outcome.PASS  # the text lets it refuse: that shows nothing about a conversion
             outcome = Outcome.UNSUPPORTED if answer.unsupported or admitted else Outcome.ERROR
             said = f"{'refuses, as it may' if admitted else outcome} ({answer.words})"
             return _Attempt(Verdict(outcome, detail=answer.words, reason=answer.reason), said, answer)
-        (verdict,) = judge(case, Answers.of([answer]), required)
         said = f"{verdict.outcome}" + (f" ({verdict.detail})" if verdict.detail else "")
         return _Attempt(verdict, said, answer)
 
