@@ -40,7 +40,7 @@ class OnnxLibrary(Refusing):
     types: ClassVar[frozenset[str]] = NUMPY_TYPES
 
     def __init__(self) -> None:
-        self.library = self.imported(self.module)
+        self.library = imported(self.module, self.package)
 
     def version(self) -> str:
         """Return the version of the library's package."""
@@ -65,11 +65,6 @@ class OnnxLibrary(Refusing):
     def words_of(self, error: BaseException) -> str:
         """Return the class of an error and its message, in the form that tables of messages match."""
         return f"{type(error).__name__}: {error}"
-
-    @classmethod
-    def imported(cls, module: str) -> Any:
-        """Return a module of the library; NotInstalled if the library is missing, and not only this module."""
-        return imported(module, cls.package)
 
     def _refuse_types(self, program: Program) -> None:
         for type_ in [one.type for one in program.feeds] + [one.type for one in program.answers]:

@@ -10,14 +10,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...cases.elements import Array, canonical, content, element_type, from_content, type_of
-from ...cases.errors import ProgramError
+from ...cases.elements import Array, canonical, from_content, type_of
 from ...cases.onnx_model import onnx_bytes
-from ...cases.program import UNRANKED, Attribute, Input, OperatorVersion, Output, Program, is_tensor
+from ...cases.program import UNRANKED, Input, Output, Program, is_tensor
 from ...cases.runner import Executable, NotInstalled, Unsupported, Words
-from ..clients.python_client import OPENVINO_SETTINGS, OPENVINO_TYPES, openvino_factory, openvino_part, places_of
+from ..clients.python_client import OPENVINO_SETTINGS, OPENVINO_TYPES, places_of
 from .base import Refusing, Runs
-from .openvino_bodies import BodyMaker, has_bodies
+from .openvino_nodes import NodeMaker, is_whole, memory_of, tensor_of
 
 WORDS = (
     # What it does not implement.
@@ -83,6 +82,7 @@ class _OpenVino(Refusing):
     def __init__(self) -> None:
         self.library = _library()
         self._core = self.library.Core()
+        self._nodes = NodeMaker(self.library)
 
     def version(self) -> str:
         """Return OpenVINO's version, without its build."""
@@ -111,7 +111,7 @@ class _OpenVino(Refusing):
         return _Request(self, compiled, program)
 
     def _model(self, program: Program) -> Any:
-        return self.library.Model(*_parts(self.library, program), program.operator.name)
+        return self.library.Model(*self._nodes.parts(program), program.operator.name)
 
 
 class OpenVino(_OpenVino):
@@ -139,11 +139,11 @@ class OpenVino(_OpenVino):
         types = [given.type for given in program.given] + [output.type for output in program.answers]
         if any(given.dims == UNRANKED for given in program.given):
             return False  # the plugin refuses the model, with an error that names no node
-        if program.operator.name == _QUANTIZES or not all(is_tensor(t) and _is_whole(t) for t in types):
+        if program.operator.name == _QUANTIZES or not all(is_tensor(t) and is_whole(t) for t in types):
             return False  # StridedSlice of strings, or of elements smaller than a byte, writes beyond its memory
         try:
             _check_types(program)
-            _parts(self.library, program)
+            self._nodes.parts(program)
         except Exception:
             return False
         return True
@@ -168,7 +168,7 @@ class OpenVino(_OpenVino):
 
     def _together(self, programs: Sequence[_Rows]) -> list[_AnswersOfRows]:
         """Return the answers of one model, which runs once for each row; a program with fewer repeats its last."""
-        made = [_parts(self.library, rows.program, f"{number}/") for number, rows in enumerate(programs)]
+        made = [self._nodes.parts(rows.program, f"{number}/") for number, rows in enumerate(programs)]
         outputs = [port for ports, _ in made for port in ports]
         model = self.library.Model(outputs, [node for _, fed in made for node in fed], "together")
         request = self._core.compile_model(model, _DEVICE, OPENVINO_SETTINGS).create_infer_request()
@@ -176,7 +176,7 @@ class OpenVino(_OpenVino):
         for row in range(max(len(rows.inputs) for rows in programs)):
             fed = itertools.chain.from_iterable(rows.inputs[min(row, len(rows.inputs) - 1)] for rows in programs)
             for place, x in enumerate(fed):
-                request.set_input_tensor(place, _tensor(self.library, x))
+                request.set_input_tensor(place, tensor_of(self.library, x))
             _run(request)
             read = iter([_read(request.get_output_tensor(place)) for place in range(len(outputs))])
             for answered, (ports, _) in zip(answers, made, strict=True):
@@ -201,7 +201,7 @@ class OpenVinoEvaluate(_OpenVino):
 
         def run(inputs: Sequence[Array]) -> Sequence[Array]:
             outputs = vector([library.Tensor(type_, library.Shape([0])) for type_ in types])  # the core sets shapes
-            given = vector([_tensor(library, x) for x in inputs])
+            given = vector([tensor_of(library, x) for x in inputs])
             with self.refusing():
                 if not model.evaluate(outputs, given):
                     raise Unsupported("Model.evaluate returned False")
@@ -245,67 +245,16 @@ class _Request:
         if memory is not None and (memory.shape, memory.dtype) == (x.shape, x.dtype):
             memory[...] = x
             return
-        tensor = _tensor(self._runner.library, x)
+        tensor = tensor_of(self._runner.library, x)
         self._request.set_input_tensor(place, tensor)
-        if _is_whole(type_of(x)):
-            self._memory[place] = _memory(tensor)
+        if is_whole(type_of(x)):
+            self._memory[place] = memory_of(tensor)
 
 
 def _run(request: Any) -> None:
     # with one thread, infer() loses errors of nodes (seen in 2026.4), and returns garbage
     request.start_async()
     request.wait()
-
-
-def _parts(library: Any, program: Program, prefix: str = "") -> tuple[list[Any], list[Any]]:
-    """Return the outputs of one node, of exactly the version that `program` names, and its fed inputs, in order.
-
-    `prefix` begins the inputs' names, which differ in a model.
-    """
-    operator = program.operator
-    given = [i for i in program.inputs if i is not None]  # only the last inputs can be omitted
-    by_name = {i.name: _node(library, i, prefix) for i in given}
-    nodes = [by_name[i.name] for i in given]
-    if has_bodies(operator):
-        maker = BodyMaker(library, openvino_part, _operation, _node)
-        node = maker.made(operator, [i.name for i in given], [one.output(0) for one in nodes], program.attributes)
-    else:
-        node = _operation(operator, nodes, program.attributes)
-    node.set_friendly_name(f"{prefix}{operator.name}")
-    # the requested outputs
-    asked = [port for port, one in zip(node.outputs(), program.outputs, strict=False) if one is not None]
-    return asked or node.outputs(), [by_name[i.name] for i in program.feeds]
-
-
-def _operation(operator: OperatorVersion, inputs: Sequence[Any], attributes: Sequence[Attribute]) -> Any:
-    factory, fault = openvino_factory(operator.name, operator.version)
-    if fault:
-        raise Unsupported(fault, "operator-version")
-    node = factory.create(operator.name, inputs, {a.name: _value(a) for a in attributes})
-    known = node.get_attributes()
-    if ignored := [a.name for a in attributes if a.name not in known]:
-        have = ", ".join(known) or "none"
-        raise ProgramError(f"OpenVINO's {operator.name} ignores {', '.join(ignored)}: it has the attributes {have}")
-    return node
-
-
-def _node(library: Any, given: Input, prefix: str = "") -> Any:
-    operations = openvino_part("op")
-    if given.constant is not None:
-        node = operations.Constant(_tensor(library, given.array()))
-    else:
-        dims = [-1 if isinstance(size, str) else size for size in given.dims]
-        shape = library.PartialShape.dynamic() if given.dims == UNRANKED else library.PartialShape(dims)
-        node = operations.Parameter(_element_type(library, given.type), shape)
-        node.output(0).get_tensor().set_names({prefix + given.name})
-    node.set_friendly_name(prefix + given.name)
-    return node
-
-
-def _value(attribute: Attribute) -> object:
-    if attribute.kind == "boolean":
-        return bool(attribute.value)
-    return list(attribute.value) if isinstance(attribute.value, tuple) else attribute.value
 
 
 def _is_dynamic(program: Program) -> bool:
@@ -320,49 +269,15 @@ def _check_types(program: Program) -> None:
             raise Unsupported(f"OpenVINO has no inputs and outputs of type {one.type}", "type")
 
 
-def _tensor(library: Any, array: Array) -> Any:
-    # Wrapping an array would avoid a copy, but 2024.0 wraps neither rank 0 nor an array without elements.
-    name = type_of(array)
-    tensor = library.Tensor(_element_type(library, name), library.Shape(list(array.shape)))
-    if name == "string":
-        if array.size:  # an empty list crashes the library
-            words = [one.encode("utf-8", "surrogateescape") for one in array.reshape(-1).tolist()]
-            tensor.bytes_data = np.array(words).reshape(array.shape)
-    elif _is_whole(name):
-        _memory(tensor)[...] = array
-    else:
-        tensor.data.reshape(-1).view(np.uint8)[:] = np.frombuffer(content(array), np.uint8)
-    return tensor
-
-
-def _is_whole(name: str) -> bool:
-    """Return whether the library shows tensors of this type as arrays of their shape, one element each."""
-    return name == "bfloat16" or (name != "string" and element_type(name).dtype.isbuiltin == 1)
-
-
-def _memory(tensor: Any) -> Array:
-    """Return the memory of a tensor as an array; for bfloat16, which NumPy lacks, the library says float16."""
-    shown: Array = tensor.data
-    is_bfloat16 = tensor.get_element_type().get_type_name() == "bf16"
-    return shown.view(element_type("bfloat16").dtype) if is_bfloat16 else shown
-
-
 def _read(tensor: Any) -> Array:
     """Return a copy of a tensor; if its type is not one of ours, the array that the library shows."""
     told = tensor.get_element_type().get_type_name()
     name = next((ours for ours, theirs in OPENVINO_TYPES.items() if theirs == told), None)
-    if name is None or _is_whole(name):
-        return np.array(_memory(tensor))
+    if name is None or is_whole(name):
+        return np.array(memory_of(tensor))
     if name == "string":
         return canonical(tensor.bytes_data) if tensor.get_size() else np.empty(tuple(tensor.get_shape()), object)
     return from_content(name, tuple(tensor.get_shape()), tensor.data.tobytes())
-
-
-def _element_type(library: Any, name: str) -> Any:
-    found = getattr(library.Type, OPENVINO_TYPES.get(name, ""), None)
-    if found is None:
-        raise Unsupported(f"OpenVINO has no element type {name}", "type")
-    return found
 
 
 def _library() -> Any:

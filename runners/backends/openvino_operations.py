@@ -18,7 +18,7 @@ from ...specs.model import Signature, Version
 from ..clients.python_client import OPENVINO_TYPES
 from .library_reading import COUNTED, Layout, Make, TypeOrAny, layout_of, taken
 from .openvino import OpenVino
-from .openvino_bodies import has_bodies
+from .openvino_nodes import has_bodies
 
 _TABLES = "include/openvino/opsets"
 _ENTRY = re.compile(r"^_OPENVINO_OP_REG\((\w+), *([\w:]+)\)", re.MULTILINE)
