@@ -8,7 +8,7 @@ import itertools
 import re
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import onnx.shape_inference
@@ -219,13 +219,7 @@ class OnnxRuntimeInfer(OnnxRuntime):
         """Load `program`. Raises Unsupported, or onnxruntime's own error."""
         model = onnx_bytes(program)
         with self.refusing():
-            return Texts(inferred_by_runtime(model, self._outputs))
-
-    def _outputs(self, model: bytes) -> Sequence[Any]:
-        provider = [(self.provider, self.provider_options)]
-        session = self.library.InferenceSession(model, self.options, providers=provider, enable_fallback=0)
-        ports: Sequence[Any] = session.get_outputs()
-        return ports
+            return Texts(inferred_by_runtime(model, self.session))
 
 
 def _bytes_of(model: ModelProto) -> Array:

@@ -85,14 +85,13 @@ class OnnxRuntime(Refusing):
         """Make a session for `program`. Raises Unsupported, or onnxruntime's own error."""
         model = onnx_bytes(program)
         with self.refusing():
-            # Without its own fallback, which would print, and hide the first error.
-            session = self.library.InferenceSession(
-                model,
-                self.options,
-                providers=[(self.provider, self.provider_options)],
-                enable_fallback=0,
-            )
+            session = self.session(model)
         return _Session(self, session, program)
+
+    def session(self, model: bytes) -> Any:
+        """Return a session, without the library's own fallback, which would print, and hide the first error."""
+        provider = (self.provider, self.provider_options)
+        return self.library.InferenceSession(model, self.options, providers=[provider], enable_fallback=0)
 
     def reason(self, error: BaseException, /) -> Reason:
         """Return why onnxruntime refused, as far as its message and its list of kernels show."""

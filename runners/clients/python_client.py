@@ -251,10 +251,13 @@ class OnnxRuntime(Library):
         self.version = str(self.library.__version__)
         self.facts = runtime_facts(self.library, self._provider, optimisations)
 
+    def session(self, model: bytes) -> Any:
+        """Return a session, without the library's own fallback, which would print, and hide the first error."""
+        return self.library.InferenceSession(model, self._options, providers=[self._provider], enable_fallback=0)
+
     def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
         """Make a session."""
-        program, model = question["program"], base64.b64decode(question["model"])
-        session = self.library.InferenceSession(model, self._options, providers=[self._provider], enable_fallback=0)
+        program, session = question["program"], self.session(base64.b64decode(question["model"]))
         fed = [(one["name"], one["type"]) for one in feeds_of(program)]
         wanted = [(one["name"], one["type"]) for one in answers_of(program)]
         are_read = not names_in(type_ for _, type_ in wanted) & ODD_TYPES.keys()
@@ -309,17 +312,12 @@ class OnnxRuntimeInfer(OnnxRuntime):
 
     def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
         """Load the model."""
-        answer = inferred_by_runtime(base64.b64decode(question["model"]), self._outputs)
+        answer = inferred_by_runtime(base64.b64decode(question["model"]), self.session)
         return lambda _values: answer
 
-    def _outputs(self, model: bytes) -> Sequence[Any]:
-        session = self.library.InferenceSession(model, self._options, providers=[self._provider], enable_fallback=0)
-        ports: Sequence[Any] = session.get_outputs()
-        return ports
 
-
-def inferred_by_runtime(model: bytes, outputs_of: Callable[[bytes], Sequence[Any]]) -> list[str]:
-    """Return what onnxruntime infers of a model's outputs, as text; `outputs_of` loads a model and returns its outputs.
+def inferred_by_runtime(model: bytes, session_of: Callable[[bytes], Any]) -> list[str]:
+    """Return what onnxruntime infers of a model's outputs, as text; `session_of` loads a model.
 
     Where the library cannot find a type itself, its model with the types that ONNX's IR wants is valid, and nothing is
     known. Raises the library's errors.
@@ -331,7 +329,7 @@ def inferred_by_runtime(model: bytes, outputs_of: Callable[[bytes], Sequence[Any
         asked = "opconform_rank"
         node = _field(1, _field(1, name) + _field(2, asked) + _field(4, "Shape"))
         try:  # messages of protobuf merge where they are joined
-            ports = outputs_of(model + _field(7, node + _field(12, _field(1, asked))))
+            ports = session_of(model + _field(7, node + _field(12, _field(1, asked)))).get_outputs()
         except Exception:  # Shape is missing for this type or in this opset
             return False
         return any(port.name == asked and port.shape == [0] for port in ports)
@@ -346,11 +344,11 @@ def inferred_by_runtime(model: bytes, outputs_of: Callable[[bytes], Sequence[Any
         return f"{words}[{','.join('?' if dim is None else str(dim) for dim in port.shape)}]"
 
     try:
-        return [text(port) for port in outputs_of(model)]
+        return [text(port) for port in session_of(model).get_outputs()]
     except Exception as error:
         if "type inference failed" not in str(error):
             raise
-        return ["?" for _ in outputs_of(typed)]
+        return ["?" for _ in session_of(typed).get_outputs()]
 
 
 RUNTIME_NAMES: Mapping[str, str] = {"float": "float32", "double": "float64"}

@@ -44,6 +44,7 @@ from .host import (
     Reply,
     Request,
     SideEffect,
+    Unfit,
     collect_less,
     import_early,
 )
@@ -73,10 +74,6 @@ _NOTED = 8
 _NONE = Refusal("", unsupported=False, reason="other")
 """Stands for a missing answer, in a lane whose verdict is set elsewhere."""
 _OUTCOME_OF_LOSS = {"timeout": Outcome.TIMEOUT, "raised": Outcome.RUNNER_ERROR}
-
-
-class _Unfit(Exception):  # noqa: N818 - says of our side what NotInstalled says of the user's
-    """The backend's runner does not fit its library's release; the text is for the user."""
 
 
 @runtime_checkable
@@ -137,10 +134,9 @@ class Assignment:
         if kind != "run":  # what other attachments say is about values
             attach = {name: made for name, made in attach.items() if name == _OUTPUTS}
             source = source.meaning(kind) if isinstance(source, HasMeanings) else source
-        required = MappingProxyType(dict(self.required))
         models = source if isinstance(source, ReadsModels) else None
         conversions = Conversions(self._evaluator, models) if kind == "convert" else None
-        return Worker(hosts, self.backend.name, source, required, attach, conversions)
+        return Worker(hosts, self.backend.name, source, self.required, attach, conversions)
 
     def _evaluator(self, name: str) -> Hosts:
         """Open a backend that runs conversions. Raises WorkerStartError, NotInstalled."""
@@ -256,7 +252,7 @@ class Worker:
             return
         try:
             yield from self._judged(keys, begin)
-        except _Unfit as error:
+        except Unfit as error:
             yield UNFIT + str(error).encode()
 
     def _judged(self, keys: Sequence[str], begin: Begin) -> Iterator[bytes]:
@@ -330,10 +326,10 @@ class Worker:
         return PendingBatch(batch, index, requests, ids, sibling)
 
     def _reply(self, number: int) -> Reply:
-        """Return the reply to a request. Raises _Unfit, after which nothing that the backend answers means anything."""
+        """Return the reply to a request. Raises Unfit, after which nothing that the backend answers means anything."""
         reply = self.hosts.reply(number)
         if isinstance(reply.answer, OurFailure) and reply.answer.unfit:
-            raise _Unfit(reply.answer.words)
+            raise Unfit(reply.answer.words)
         return reply
 
     def _ask(self, requests: Sequence[Request], ids: Sequence[str]) -> Sequence[int]:
@@ -387,7 +383,7 @@ class Worker:
             for lane in (n for n, v in enumerate(verdicts) if v.outcome is Outcome.CRASH):
                 attached[lane] = {}  # its answer came in a process of its own
             digests = list(zip(batch.digests, batch.expectation_digests, strict=True))
-        except _Unfit:
+        except Unfit:
             raise
         except Exception as error:  # the judge or the source failed, not the backend
             taken.ours = dict.fromkeys(lanes, _words(error))

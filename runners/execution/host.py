@@ -231,8 +231,8 @@ class _Given:
     copies: tuple[Array, ...]
 
 
-class _Unfit(Exception):  # noqa: N818 - says of our side what NotInstalled says of the user's
-    """The backend's runner does not fit its library's release."""
+class Unfit(Exception):  # noqa: N818 - says of our side what NotInstalled says of the user's
+    """The backend's runner does not fit its library's release; the text is for the user."""
 
 
 @dataclass
@@ -258,7 +258,7 @@ class Host:
                     yield encoder.encode(answered.get(index) or self._answer(request, index, begin))
             except (NotInstalled, ProgramError) as error:
                 yield encoder.encode(OurFailure(str(error)[:WORDS_KEPT]))
-            except _Unfit as error:
+            except Unfit as error:
                 yield encoder.encode(OurFailure(str(error)[:WORDS_KEPT], unfit=True))
             except Exception:
                 if self._has_run:  # the backend may have corrupted this process; a new one shows whose fault it is
@@ -372,7 +372,7 @@ class Host:
             return _Refused(words[:WORDS_KEPT], unsupported=True, reason=_reason(lambda: error.reason), seconds=seconds)  # type: ignore[attr-defined]
         package = package_of(self.name)
         if package is not None and (unfit := misfit(self.name, package, error, self.runner)):
-            raise _Unfit(unfit)
+            raise Unfit(unfit)
         classifies = _classifies(self.runner)
         known = None if classifies is not None else _words_of_onnxruntime(words)
         if known is not None and known.plain:
