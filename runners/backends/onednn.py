@@ -18,16 +18,7 @@ from ...cases.program import Attribute, Input, Output, Program
 from ...cases.runner import Executable, Reason, Unsupported
 from .base import Refusing
 from .onednn_companions import ALONE, Companion, Company, company
-from .onednn_library import (
-    ATTRIBUTES,
-    CPU,
-    MOST_DIMENSIONS,
-    OPERATIONS,
-    SINCE,
-    LogicalTensor,
-    OneDnn,
-    OneDnnError,
-)
+from .onednn_library import ATTRIBUTES, CPU, MOST_DIMENSIONS, OPERATIONS, SINCE, LogicalTensor, OneDnn, OneDnnError
 
 _ANY, _STRIDED = 1, 2  # dnnl_graph_layout_type_t
 _VARIABLE, _CONSTANT = 1, 2  # dnnl_graph_tensor_property_t

@@ -69,6 +69,7 @@ class OnnxRuntime(Refusing):
     def __init__(self) -> None:
         self.library = imported("onnxruntime", "onnxruntime")
         self._native = self.library.capi.onnxruntime_pybind11_state
+        self.unimplemented = (self._native.NotImplemented,)
         # run options for all runs: making them costs as much as a small run
         self.options, self.run_options = quiet_options(self.library, self.optimisations)
         self.provider_options: dict[str, str] = {}
@@ -113,12 +114,6 @@ class OnnxRuntime(Refusing):
     def no_way(self, name: str) -> Unsupported:
         """Return the refusal of a value that the library only takes from C++."""
         return Unsupported(f"onnxruntime {self.version()} takes no {name} from Python with such types", "type")
-
-    def refuse_if_plain(self, error: Exception) -> None:
-        """Raise Unsupported if `error` only says "not implemented"."""
-        found = meaning(WORDS, str(error))
-        if isinstance(error, self._native.NotImplemented) or (found is not None and found.plain):
-            raise Unsupported(str(error), self.reason(error)) from error
 
 
 class OnnxRuntimeNoOpt(OnnxRuntime):

@@ -18,8 +18,8 @@ from ...cases.ids import operator_version_of
 from ...cases.program import ModelProgram, Program
 from ...cases.results import Outcome
 from ..judging.answers import Answer, Answered, Answers, Refusal
-from ..judging.judge import Requirements, Verdict, asks_again, judge
-from ..judging.terms import silences
+from ..judging.judge import WRONG, Requirements, Verdict, asks_again, judge
+from ..judging.terms import ALWAYS_FAILING, silences
 from ..pool import Loss
 from .host import Hosts, OurFailure, Request
 
@@ -31,7 +31,6 @@ TEXT = "text"
 """Judged by nothing else: only the opset changes, and the node means the same there."""
 
 _ARITHMETIC = frozenset(silences())
-_FAILING = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ class _Attempt:
     @property
     def fails(self) -> bool:
         """Whether the expectation does not admit it."""
-        return self.verdict.outcome in _FAILING | {Outcome.ERROR, Outcome.CRASH, Outcome.TIMEOUT}
+        return self.verdict.outcome in ALWAYS_FAILING
 
 
 @runtime_checkable
@@ -203,7 +202,7 @@ def same_reading(
         return replace(verdict, outcome=Outcome.WRONG_VALUE, detail=detail, level=None)
     if verdict.outcome is Outcome.UNSUPPORTED:
         return verdict
-    if verdict.outcome in _FAILING:
+    if verdict.outcome in WRONG:
         return replace(verdict, detail=f"the conversion means something else, on {name}: {detail}")
     return Verdict(Outcome.ERROR, detail=f"the conversion no longer runs on {name}: {detail}", reason=verdict.reason)
 

@@ -23,15 +23,8 @@ from ...cases.elements import Array
 from ...cases.errors import OpconformError
 from ...cases.results import Outcome, Result
 from ...cases.runner import BackendKind
-from ..judging.answers import (
-    Answer,
-    Answered,
-    Answers,
-    GatheredAnswers,
-    Refusal,
-    same_answer,
-)
-from ..judging.judge import Verdict, asks_again, judge
+from ..judging.answers import Answer, Answered, Answers, GatheredAnswers, Refusal, same_answer
+from ..judging.judge import WRONG, Verdict, asks_again, judge
 from ..pool import Limits, Loss, LossKind, Phase, Stray, WorkerStartError
 from ..registry import BackendSpec, backend_spec
 from .converting import Conversions, ReadsModels
@@ -68,7 +61,7 @@ _BLOCK, _BLOCK_BYTES = 24, 1 << 20
 """Number of cases, and bytes of inputs, at which a message to the host (a block of batches) is full."""
 _PROVEN = 3
 """Number of failures of a batch that each run again on a fresh program; the others then share one fresh program."""
-_CONFIRMED = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR})
+_CONFIRMED = WRONG | {Outcome.ERROR}
 _NOTED = 8
 """Number of deaths of a worker's hosts that no case explains, after which each further one is charged to its case."""
 _NONE = Refusal("", unsupported=False, reason="other")

@@ -25,14 +25,7 @@ from typing import Literal, TypeAlias, cast, get_args
 import msgspec
 import numpy as np
 
-from ...cases.elements import (
-    Array,
-    canonical,
-    content,
-    element_types,
-    from_content,
-    type_of,
-)
+from ...cases.elements import Array, canonical, content, element_types, from_content, type_of
 from ...cases.errors import ProgramError
 from ...cases.program import Program
 from ...cases.results import EffectReason
@@ -52,26 +45,8 @@ from ...cases.runner import (
     kind_of,
 )
 from ..fitting import misfit
-from ..judging.answers import (
-    MOST_DIMENSIONS,
-    Answer,
-    Answered,
-    Nesting,
-    Refusal,
-    answer_of,
-    same_array,
-)
-from ..pool import (
-    Begin,
-    Found,
-    InNewWorker,
-    Limits,
-    Loss,
-    Phase,
-    Pool,
-    Stray,
-    WorkerStartError,
-)
+from ..judging.answers import MOST_DIMENSIONS, Answer, Answered, Nesting, Refusal, answer_of, same_array
+from ..pool import Begin, Found, InNewWorker, Limits, Loss, Phase, Pool, Stray, WorkerStartError
 from ..registry import BackendSpec, open_runner, package_of
 
 Freshness: TypeAlias = Literal["shared", "own", "failures"]

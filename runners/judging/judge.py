@@ -36,6 +36,9 @@ from .answers import (
     ulp_exponent,
 )
 
+WRONG = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE})
+"""The outcomes of answers that no option admits."""
+
 SHOWN = 5
 """The number of elements that a text shows; it keeps the text short for every tensor."""
 

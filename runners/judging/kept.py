@@ -20,16 +20,14 @@ from ...cases.elements import Array, content, element_types, from_content, type_
 from ...cases.results import SIDE_EFFECTS, Outcome, Result
 from ...cases.runner import Reason
 from .answers import MOST_DIMENSIONS, Answer, Answers, Nesting, Refusal
-from .judge import Requirements, Verdict, asks_again, judge
+from .judge import WRONG, Requirements, Verdict, asks_again, judge
 
 Keep: TypeAlias = Literal["none", "digest", "failures", "all"]
-KEEP: Final[tuple[Keep, ...]] = get_args(Keep)
 
 LARGEST: Final = 64 << 20
 """Maximum size of the outputs of one case that are kept, in bytes."""
 
 _COMPRESSED_FROM: Final = 1 << 10
-_ALWAYS_WRONG = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE})
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ class KeepOutputs:
         """Return whether the bytes of an answer with this verdict are kept."""
         if self.keep == "failures":
             demanded = verdict.outcome is Outcome.ACCEPTED_INVALID and self.required.get("invalid") == "rejected"
-            return verdict.outcome in _ALWAYS_WRONG or demanded
+            return verdict.outcome in WRONG or demanded
         return self.keep == "all"
 
 

@@ -28,6 +28,7 @@ from ...cases.runner import Claims
 from ...cases.short import long_id
 from ...specs.model import ShapeWord, Spec, expand
 from ...specs.reading import Document, Problems, read, read_file
+from .judge import WRONG
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,16 +238,7 @@ def load_declaration(path: Path | str) -> Declaration:
 if TYPE_CHECKING:
     from ...specs.loader import Library
 
-ALWAYS_FAILING = frozenset(
-    {
-        Outcome.WRONG_VALUE,
-        Outcome.WRONG_SHAPE,
-        Outcome.WRONG_DTYPE,
-        Outcome.ERROR,
-        Outcome.CRASH,
-        Outcome.TIMEOUT,
-    }
-)
+ALWAYS_FAILING = WRONG | {Outcome.ERROR, Outcome.CRASH, Outcome.TIMEOUT}
 
 
 def is_about_invalid(result: Result) -> bool:
