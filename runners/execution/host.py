@@ -20,7 +20,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Literal, TypeAlias, TypeVar, cast, get_args
 
 import msgspec
 import numpy as np
@@ -48,6 +48,8 @@ from ..fitting import misfit
 from ..judging.answers import MOST_DIMENSIONS, Answer, Answered, Nesting, Refusal, answer_of, same_array
 from ..pool import Begin, Found, InNewWorker, Limits, Loss, Phase, Pool, Stray, WorkerStartError
 from ..registry import BackendSpec, open_runner, package_of
+
+T = TypeVar("T")
 
 Freshness: TypeAlias = Literal["shared", "own", "failures"]
 """Which preparation of a program to run: the one that cases share; one made for this case; one for failures only."""
@@ -348,7 +350,8 @@ class Host:
         package = package_of(self.name)
         if package is not None and (unfit := misfit(self.name, package, error, self.runner)):
             raise Unfit(unfit)
-        classifies = _classifies(self.runner)
+        runner = self.runner  # looking for its methods runs its code, if it has properties
+        classifies = _asked(lambda: runner if isinstance(runner, Classifies) else None, None)
         known = None if classifies is not None else _words_of_onnxruntime(words)
         if known is not None and known.plain:
             return _Refused(words[:WORDS_KEPT], unsupported=True, reason=known.reason, seconds=seconds)
@@ -366,28 +369,22 @@ def _is_raised_here(error: BaseException) -> bool:
     return bool(frames) and str(frames[-1][0].f_globals.get("__name__", "")).startswith(f"{_PACKAGE}.")
 
 
-def _classifies(runner: Runner) -> Classifies | None:
-    """Return the runner if it classifies messages; looking for that runs its code, if it has properties."""
+def _asked(ask: Callable[[], T], otherwise: T) -> T:
+    """Return what `ask` returns; `otherwise` if it raises, as a backend's code may."""
     try:
-        return runner if isinstance(runner, Classifies) else None
+        return ask()
     except Exception:
-        return None
+        return otherwise
 
 
 def _reason(ask: Callable[[], object]) -> Reason:
     """Return the reason that a backend gives, `other` if it is none that there is."""
-    try:
-        reason = ask()
-    except Exception:
-        return "other"
+    reason = _asked(ask, None)
     return cast(Reason, reason) if type(reason) is str and reason in _REASONS else "other"
 
 
 def _class_name(kind: type) -> str:
-    try:
-        return _utf8(kind.__name__)
-    except Exception:  # a metaclass can make a property of it
-        return "Exception"
+    return _asked(lambda: _utf8(kind.__name__), "Exception")  # a metaclass can make a property of it
 
 
 def _overwritten(request: Request, copies: Sequence[Array]) -> Iterator[SideEffect]:

@@ -40,11 +40,10 @@ class Grade(enum.StrEnum):
     @property
     def rank(self) -> int:
         """Return the position in the order, 0 for the best."""
-        return _RANKS[self]
+        return _GRADES.index(self)
 
 
 _GRADES = tuple(Grade)
-_RANKS = {grade: rank for rank, grade in enumerate(Grade)}
 _BY_LABEL = {str(grade): grade for grade in (Grade.WIDE, Grade.STEPWISE, Grade.NARROW, Grade.BOUND)}
 
 

@@ -22,7 +22,6 @@ from .command import (
     Outputs,
     Prepared,
     Refused,
-    Rejected,
     SharedFiles,
     claim_fault,
     hello,
@@ -244,8 +243,7 @@ class CommandCheck:
         except Unsupported as words:
             return Checked(step, skipped=f"unsupported: {words}")
         except Refused as error:
-            told = "rejected" if isinstance(error, Rejected) else "error"
-            return Checked(step, f"it answered {told!r} to a valid question: {error}", _HINTS["unsupported"])
+            return Checked(step, f"it answered {error.answer!r} to a valid question: {error}", _HINTS["unsupported"])
         except (Breach, OSError) as error:  # a TimeoutError is an OSError
             self.close()
             return Checked(step, str(error), _hint(error))
@@ -287,8 +285,9 @@ class CommandCheck:
         except Unsupported:
             return
         except Refused as error:
-            told = "rejected" if isinstance(error, Rejected) else "error"
-            raise _Wrong(f"it answered {told!r} to NoSuchOperator; expected 'unsupported'", "unsupported") from None
+            raise _Wrong(
+                f"it answered {error.answer!r} to NoSuchOperator; expected 'unsupported'", "unsupported"
+            ) from None
         raise _Wrong("it ran NoSuchOperator; expected 'unsupported'", "unsupported")
 
     def _supported(self) -> tuple[_Easy, int | str]:
@@ -345,8 +344,7 @@ class CommandCheck:
         try:
             self._runs(easy, version, [(2, 3)], [1], type_)
         except Refused as error:
-            told = "rejected" if isinstance(error, Rejected) else "error"
-            words = f"it answered {told!r} to {type_}; expected 'unsupported' or the outputs"
+            words = f"it answered {error.answer!r} to {type_}; expected 'unsupported' or the outputs"
             raise _Wrong(f"{words}: {error}", "unsupported") from None
 
     def _invalid(self, easy: _Easy, version: int | str) -> None:
