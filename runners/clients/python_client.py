@@ -230,11 +230,11 @@ def missing_kernel(native: Any, provider: str, words: str) -> Literal["other", "
 @functools.cache
 def _kernels_of(native: Any, provider: str) -> Mapping[str, Sequence[tuple[int, int]]]:
     """Return a provider's kernels: by operator, the first and last version of each."""
-    found: dict[str, list[tuple[int, int]]] = {}
+    versions: dict[str, list[tuple[int, int]]] = {}
     for kernel in native.get_all_opkernel_def():
         if kernel.provider == provider:
-            found.setdefault(kernel.op_name, []).append(tuple(kernel.version_range))
-    return found
+            versions.setdefault(kernel.op_name, []).append(tuple(kernel.version_range))
+    return versions
 
 
 class OnnxRuntime(Library):
@@ -549,15 +549,15 @@ def places_of(ports: Sequence[Any], feeds: Sequence[tuple[str, str | None, int]]
     Such inputs are matched with the remaining feeds in order, by type and rank.
     """
     named = {name: index for index, port in enumerate(ports) for name in port.get_names()}
-    found: dict[str, int | None] = {name: named.get(name) for name, _, _ in feeds}
-    for place in sorted(set(range(len(ports))) - set(found.values())):
-        told, shape = ports[place].get_element_type().get_type_name(), ports[place].get_partial_shape()
+    places: dict[str, int | None] = {name: named.get(name) for name, _, _ in feeds}
+    for index in sorted(set(range(len(ports))) - set(places.values())):
+        of_port, shape = ports[index].get_element_type().get_type_name(), ports[index].get_partial_shape()
         for name, type_, rank in feeds:
             has_rank = shape.rank.is_dynamic or shape.rank.get_length() == rank
-            if found[name] is None and type_ == told and has_rank:
-                found[name] = place
+            if places[name] is None and type_ == of_port and has_rank:
+                places[name] = index
                 break
-    return list(found.values())
+    return list(places.values())
 
 
 def openvino_factory(name: str, version: int | str) -> tuple[Any, str]:

@@ -116,7 +116,10 @@ def _chosen(choose: Any, several: Sequence[list[Accuracy | None]], lanes: int) -
     """Return for each lane the best of several accuracies (`choose`: min), or the worst (max); None without any."""
     if len(several) == 1:
         return several[0]
-    return [choose(filter(None, (one[lane] for one in several)), key=_badness, default=None) for lane in range(lanes)]
+    return [
+        choose(filter(None, (accuracies[lane] for accuracies in several)), key=_badness, default=None)
+        for lane in range(lanes)
+    ]
 
 
 def _badness(accuracy: Accuracy) -> tuple[int, float]:
