@@ -17,8 +17,8 @@ from ..runners.execution.execute import Assignment
 from ..runners.execution.running import Judged, run_cases
 from ..runners.judging.terms import requirements
 from ..runners.pool import Limits
-from ..runners.programs.environments import PORTABLE, release_of, releases
-from ..runners.registry import backend_spec
+from ..runners.programs.environments import release_of, releases
+from ..runners.registry import PORTABLE, backend_spec
 from .generated_suite import case_of
 from .options import limits_of
 

@@ -31,10 +31,10 @@ from ..reports.tables import Tables, take_kept
 from ..reports.tally import OUR_SIDE_FAILED
 from ..reports.terminal import print_summary
 from ..reports.text import counted, deaths_told, printable
-from ..runners.execution.execute import Assignment, Attach
+from ..runners.execution.execute import Assignment, Attach, Death
 from ..runners.execution.executors import Executor, check_executor, opened_executor
 from ..runners.execution.host import About
-from ..runners.execution.running import Death, Judged, about, batched
+from ..runners.execution.running import Judged, about, batched
 from ..runners.judging.accuracy import attach_accuracy
 from ..runners.judging.kept import KeepOutputs
 from ..runners.judging.terms import (

@@ -258,7 +258,7 @@ def _known_before(given: Input) -> dict[str, Any]:
 
 def _onednn(case: Batch) -> Mapping[str, str]:
     from ..runners.backends.onednn_companions import company  # noqa: PLC0415
-    from ..runners.backends.onednn_library import ATTRIBUTES, OPERATIONS, TYPE_NUMBERS, TYPES  # noqa: PLC0415
+    from ..runners.backends.onednn_library import ATTRIBUTES, OPERATIONS, TYPES  # noqa: PLC0415
 
     program = case.program
 
@@ -280,7 +280,7 @@ def _onednn(case: Batch) -> Mapping[str, str]:
         "around": literal([tuple(around)] if any(around) else []),
         "outputs": literal([(o.name, o.type) for o in program.answers]),
         "layout": "1 " if any(o.free for o in program.answers) else "2 ",
-        "types": literal({name: TYPE_NUMBERS[TYPES[name]] for name in sorted(used) if name in TYPES}),
+        "types": literal({name: TYPES[name][1] for name in sorted(used) if name in TYPES}),
         "case": _case(case, [_given(i, a) | _laid_out(i) for i, a in _contents(case)]),
     }
 

@@ -198,7 +198,7 @@ def _op(case: Batch) -> Iterator[str]:
 
 def _logical_tensor(number: int, name: str, type_: str, dims: Dims | None) -> str:
     shape = "unknown dimensions" if dims is None else f"[{', '.join(map(str, dims))}]"
-    return f"{number}  {name}: {TYPES.get(type_, type_)} {shape}"
+    return f"{number}  {name}: {TYPES[type_][0] if type_ in TYPES else type_} {shape}"
 
 
 def _strided(given: Input) -> str:

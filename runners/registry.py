@@ -15,9 +15,10 @@ from typing import Any, Literal, TypeAlias
 
 from ..cases.errors import OpconformError, did_you_mean
 from ..cases.runner import BackendKind, NotInstalled, Runner, kind_of
+from .clients.python_client import LIBRARIES
 from .fitting import misfit
-from .loading import is_target, make
-from .programs.environments import PORTABLE, checked_interpreter, client_command, environment, kept_environments
+from .loading import is_target, load, make
+from .programs.environments import checked_interpreter, client_command, environment, kept_environments
 
 STANDARDS = ("onnx", "openvino", "onednn")
 _METHODS = ("version", "prepare")
@@ -75,125 +76,142 @@ class KnownBackend:
 
 
 @dataclass(frozen=True, slots=True)
-class _BuiltIn:
+class BuiltIn:
+    """A built-in backend: its class, what it is, and the module of its library.
+
+    `fork_safe` are the modules to import before workers are forked, None if the library is not known to bear that.
+    """
+
     target: str
     summary: str
     library: str
     requirement: str | None = None  # the name for pip, if it differs from the library's
-    preload: tuple[str, ...] = ()  # only for libraries that are known to work when forked after import
+    fork_safe: tuple[str, ...] | None = None
     kind: BackendKind = "run"
     standards: tuple[str, ...] = ("onnx",)
 
     @property
+    def preload(self) -> tuple[str, ...]:
+        """Return what can be imported before workers are forked, with the runner's own module."""
+        own = f"{_BACKENDS}.{self.target.partition(':')[0]}"
+        return () if self.fork_safe is None else (own, *self.fork_safe)
+
+    @property
+    def package(self) -> str:
+        """Return the package that installs the library."""
+        return self.requirement or self.library
+
+    @property
     def install(self) -> str:
-        return f"pip install {self.requirement or self.library}"
+        """Return the command that installs the library."""
+        return f"pip install {self.package}"
 
 
 _LIBDNNL = "libdnnl"  # not a module: a shared library
 
 _BACKENDS = f"{__package__}.backends"
 
-_OPENVINO = (f"{_BACKENDS}.openvino", f"{_BACKENDS}.openvino_package")
+_OPENVINO = (f"{_BACKENDS}.openvino_package",)
 
 # Modules there that a worker imports when it opens them.
-_BUILT_INS: Mapping[str, _BuiltIn] = {
-    "onnxruntime": _BuiltIn(
-        "onnxruntime:OnnxRuntime",
-        "onnxruntime on the CPU, one thread",
-        "onnxruntime",
-        preload=(f"{_BACKENDS}.onnxruntime", "onnxruntime"),
+_BUILT_INS: Mapping[str, BuiltIn] = {
+    "onnxruntime": BuiltIn(
+        "onnxruntime:OnnxRuntime", "onnxruntime on the CPU, one thread", "onnxruntime", fork_safe=("onnxruntime",)
     ),
-    "onnxruntime-noopt": _BuiltIn(
+    "onnxruntime-noopt": BuiltIn(
         "onnxruntime:OnnxRuntimeNoOpt",
         "onnxruntime on the CPU, without graph optimisations",
         "onnxruntime",
-        preload=(f"{_BACKENDS}.onnxruntime", "onnxruntime"),
+        fork_safe=("onnxruntime",),
     ),
-    "onnxruntime-cuda": _BuiltIn(
+    "onnxruntime-cuda": BuiltIn(
         "cuda:OnnxRuntimeCuda", "onnxruntime on a CUDA device, in float32", "onnxruntime", "onnxruntime-gpu"
     ),
-    "onnxruntime-cuda-tf32": _BuiltIn(
+    "onnxruntime-cuda-tf32": BuiltIn(
         "cuda:OnnxRuntimeCudaTf32", "onnxruntime on a CUDA device, float32 in TF32", "onnxruntime", "onnxruntime-gpu"
     ),
-    "onnx-reference": _BuiltIn(
+    "onnx-reference": BuiltIn(
         "onnx_reference:OnnxReference",
         "the reference evaluator of the onnx package",
         "onnx",
-        preload=(f"{_BACKENDS}.onnx_reference", "onnx.reference.ops._op_list"),
+        fork_safe=("onnx.reference.ops._op_list",),
     ),
-    "onnx-infer": _BuiltIn("onnx_tools:OnnxInfer", "the shape inference of the onnx package", "onnx", kind="infer"),
-    "onnx-infer-strict": _BuiltIn(
+    "onnx-infer": BuiltIn("onnx_tools:OnnxInfer", "the shape inference of the onnx package", "onnx", kind="infer"),
+    "onnx-infer-strict": BuiltIn(
         "onnx_tools:OnnxInferStrict",
         "the same with strict_mode and check_type, which refuses what it cannot infer",
         "onnx",
         kind="infer",
     ),
-    "onnx-infer-data": _BuiltIn("onnx_tools:OnnxInferData", "the same with data propagation", "onnx", kind="infer"),
-    "onnx-check": _BuiltIn("onnx_tools:OnnxCheck", "the checker of the onnx package", "onnx", kind="check"),
-    "onnx-check-full": _BuiltIn(
+    "onnx-infer-data": BuiltIn("onnx_tools:OnnxInferData", "the same with data propagation", "onnx", kind="infer"),
+    "onnx-check": BuiltIn("onnx_tools:OnnxCheck", "the checker of the onnx package", "onnx", kind="check"),
+    "onnx-check-full": BuiltIn(
         "onnx_tools:OnnxCheckFull", "the same with full_check, which infers shapes", "onnx", kind="check"
     ),
-    "onnx-convert": _BuiltIn("onnx_tools:OnnxConvert", "onnx's version converter, to opset 26", "onnx", kind="convert"),
-    "onnx-convert-down": _BuiltIn(
+    "onnx-convert": BuiltIn("onnx_tools:OnnxConvert", "onnx's version converter, to opset 26", "onnx", kind="convert"),
+    "onnx-convert-down": BuiltIn(
         "onnx_tools:OnnxConvertDown", "the same, to the opset before the operator's version", "onnx", kind="convert"
     ),
-    "onnxscript-convert": _BuiltIn(
+    "onnxscript-convert": BuiltIn(
         "onnx_tools:OnnxScriptConvert", "onnxscript's version converter, to opset 25", "onnxscript", kind="convert"
     ),
-    "onnxruntime-infer": _BuiltIn(
+    "onnxruntime-infer": BuiltIn(
         "onnx_tools:OnnxRuntimeInfer",
         "the types and shapes that onnxruntime infers when it loads a model",
         "onnxruntime",
         kind="infer",
     ),
-    "onednn": _BuiltIn(
+    "onednn": BuiltIn(
         "onednn:OneDnnGraph",
         "oneDNN Graph on the CPU, one thread",
         _LIBDNNL,
         "onednn-cpu-gomp",
-        preload=(f"{_BACKENDS}.onednn",),
+        fork_safe=(),
         standards=("onednn",),
     ),
-    "openvino": _BuiltIn(
+    "openvino": BuiltIn(
         "openvino:OpenVino",
         "OpenVINO's CPU plugin in float32",
         "openvino",
-        preload=_OPENVINO,
+        fork_safe=_OPENVINO,
         standards=("openvino",),
     ),
-    "openvino-evaluate": _BuiltIn(
+    "openvino-evaluate": BuiltIn(
         "openvino:OpenVinoEvaluate",
         "OpenVINO's own kernels, without a plugin",
         "openvino",
-        preload=_OPENVINO,
+        fork_safe=_OPENVINO,
         standards=("openvino",),
     ),
-    "openvino-infer": _BuiltIn(
+    "openvino-infer": BuiltIn(
         "openvino_inference:OpenVinoInfer",
         "the types and shapes that OpenVINO's operations infer",
         "openvino",
         kind="infer",
         standards=("openvino",),
     ),
-    "openvino-onnx-infer": _BuiltIn(
+    "openvino-onnx-infer": BuiltIn(
         "openvino_inference:OpenVinoOnnxInfer",
         "the types and shapes after OpenVINO's ONNX front end",
         "openvino",
         kind="infer",
     ),
-    "openvino-onnx": _BuiltIn(
-        "openvino:OpenVinoOnnx", "OpenVINO's ONNX front end and CPU plugin", "openvino", preload=_OPENVINO
+    "openvino-onnx": BuiltIn(
+        "openvino:OpenVinoOnnx", "OpenVINO's ONNX front end and CPU plugin", "openvino", fork_safe=_OPENVINO
     ),
-    "tract": _BuiltIn("tract:Tract", "tract on the CPU", "tract"),
-    "nxrt": _BuiltIn("nxrt:Nxrt", "nxrt's CPU provider", "nxrt"),
-    "opencv": _BuiltIn("opencv:OpenCv", "OpenCV's DNN module, one thread", "cv2", "opencv-python-headless"),
-    "emx-onnx-cgen": _BuiltIn(
+    "tract": BuiltIn("tract:Tract", "tract on the CPU", "tract"),
+    "nxrt": BuiltIn("nxrt:Nxrt", "nxrt's CPU provider", "nxrt"),
+    "opencv": BuiltIn("opencv:OpenCv", "OpenCV's DNN module, one thread", "cv2", "opencv-python-headless"),
+    "emx-onnx-cgen": BuiltIn(
         "emx:Emx", "C that emx-onnx-cgen generates, compiled and run", "emx_onnx_cgen", "emx-onnx-cgen"
     ),
-    "tinygrad": _BuiltIn("tinygrad:Tinygrad", "tinygrad's ONNX front end", "tinygrad"),
-    "tvm": _BuiltIn("tvm:Tvm", "TVM's Relax, compiled by LLVM", "tvm", "apache-tvm"),
-    "mnn": _BuiltIn("mnn:Mnn", "MNN on the CPU, one thread", "MNN"),
+    "tinygrad": BuiltIn("tinygrad:Tinygrad", "tinygrad's ONNX front end", "tinygrad"),
+    "tvm": BuiltIn("tvm:Tvm", "TVM's Relax, compiled by LLVM", "tvm", "apache-tvm"),
+    "mnn": BuiltIn("mnn:Mnn", "MNN on the CPU, one thread", "MNN"),
 }
+
+PORTABLE: Mapping[str, BuiltIn] = {name: _BUILT_INS[name] for name in LIBRARIES}
+"""The built-in backends that can run under another interpreter."""
 
 
 def backend_spec(name: str, python: Path | None = None) -> BackendSpec:
@@ -245,7 +263,8 @@ def open_runner(backend: BackendSpec | str) -> Runner:
     if spec.scheme == "interpreter" and spec.argument is not None:
         from .programs.interpreter import OtherInterpreter  # noqa: PLC0415 - it imports onnx
 
-        return OtherInterpreter(spec.name, spec.target, spec.argument)
+        built_in = load(spec.name, f"{_BACKENDS}.{PORTABLE[spec.argument].target}")
+        return OtherInterpreter(spec.name, spec.target, built_in.words)
     if spec.scheme == "built-in":
         try:
             return _checked(spec.name, make(spec.name, f"{_BACKENDS}.{spec.target}"))
@@ -258,8 +277,7 @@ def open_runner(backend: BackendSpec | str) -> Runner:
 
 def package_of(name: str) -> str | None:
     """Return the package that installs the library of a built-in backend; None for other backends."""
-    built_in = _BUILT_INS.get(name)
-    return (built_in.requirement or built_in.library) if built_in else None
+    return _BUILT_INS[name].package if name in _BUILT_INS else None
 
 
 def known_backends() -> list[KnownBackend]:
@@ -285,26 +303,21 @@ def known_backends() -> list[KnownBackend]:
     for package, version in kept_environments():
         name = next((name for name, portable in PORTABLE.items() if portable.package == package), None)
         if name is not None:
-            shown_name, standards, summary = f"{name}=={version}", PORTABLE[name].standards, _BUILT_INS[name].summary
-            backends.append(
-                KnownBackend(shown_name, standards, summary, installed=True, version=version, origin="environment")
-            )
+            about = (f"{name}=={version}", PORTABLE[name].standards, PORTABLE[name].summary)
+            backends.append(KnownBackend(*about, installed=True, version=version, origin="environment"))
     for name, entry in plug_ins.items():
         of = entry.dist.version if entry.dist else None
         backends.append(KnownBackend(name, (), _origin(entry), installed=True, version=of, origin="entry point"))
     return sorted(backends, key=lambda known: known.name)
 
 
-def _lacking(built_in: _BuiltIn, packages: Mapping[str, Sequence[str]]) -> str | None:
+def _lacking(built_in: BuiltIn, packages: Mapping[str, Sequence[str]]) -> str | None:
     """Return what a backend for a CUDA device lacks besides its library: the package with the provider, or a device."""
     if not built_in.target.startswith("cuda:") or not _is_installed(built_in.library):
         return None
-    wanted = built_in.requirement or built_in.library
     having = packages.get(built_in.library, ())
-    if wanted not in having:
-        return (
-            f"{', '.join(having)} has no CUDA provider: pip install {wanted} in its place, on a machine with a device"
-        )
+    if built_in.package not in having:
+        return f"{', '.join(having)} has no CUDA provider: {built_in.install} in its place, on a machine with a device"
     from .backends.cuda import NoDevice, first_device  # noqa: PLC0415 - only where it is asked for
 
     try:
@@ -324,9 +337,8 @@ def _built_in_spec(name: str) -> BackendSpec:
     built_in = _BUILT_INS[name]
     if not _is_installed(built_in.library):
         raise NotInstalled(f"{name} needs {built_in.library}, which is not installed: {built_in.install}")
-    preload = built_in.preload
-    standards, kind = built_in.standards, built_in.kind
-    return BackendSpec(name, "built-in", built_in.target, standards=standards, preload=preload, kind=kind)
+    about = (built_in.preload, built_in.kind)
+    return BackendSpec(name, "built-in", built_in.target, (), built_in.standards, None, *about)
 
 
 def _release(name: str) -> tuple[str, str] | None:
@@ -351,9 +363,9 @@ def _only_here(name: str) -> str:
 
 
 def _interpreter_spec(name: str, runner: str, python: Path) -> BackendSpec:
-    command, standards = client_command(runner, python), PORTABLE[runner].standards
-    preload, kind = (".interpreter",), _BUILT_INS[runner].kind
-    return BackendSpec(name, "interpreter", command, (), standards, runner, preload, kind)
+    command, built_in = client_command(runner, python), PORTABLE[runner]
+    preload = (f"{__package__}.programs.interpreter",)
+    return BackendSpec(name, "interpreter", command, (), built_in.standards, runner, preload, built_in.kind)
 
 
 def _spec_by_form(name: str, plug_ins: Mapping[str, importlib.metadata.EntryPoint]) -> BackendSpec:

@@ -22,9 +22,13 @@ def imported(module: str, package: str) -> Any:
 
 
 class Refusing:
-    """A runner that knows its library's messages; `words` is the table of them."""
+    """A runner that knows its library's messages; `words` is the table of them.
+
+    `unimplemented` are classes of errors that say "not implemented" whatever their message.
+    """
 
     words: Sequence[Words] = ()
+    unimplemented: tuple[type[BaseException], ...] = ()
 
     def reason(self, error: BaseException, /) -> Reason:
         """Return why the library refused, as far as its message shows."""
@@ -41,8 +45,8 @@ class Refusing:
         """Raise Unsupported if `error` only says "not implemented"."""
         words = self.words_of(error)
         found = meaning(self.words, words)
-        if found is not None and found.plain:
-            raise Unsupported(words, found.reason) from error
+        if isinstance(error, self.unimplemented) or (found is not None and found.plain):
+            raise Unsupported(words, self.reason(error)) from error
 
     @contextmanager
     def refusing(self) -> Iterator[None]:

@@ -6,15 +6,16 @@ The library reveals what an operation takes by making operations: numbers of inp
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
+
+import msgspec
 
 from ...cases.errors import OpconformError
 from ...cases.runner import NotInstalled
-from ...specs.audit import LibraryAttribute, LibraryReading, LibrarySchema, Listing, Question
+from ...specs.audit import LibraryReading, LibrarySchema, Listing, Question
 from ...specs.model import Port, Signature, Spec, Version, VersionSpec
 from ..loading import make
 from ..pool import Begin, Found, Limits, Loss, Pool, Stray, Task, WorkerStartError
@@ -147,6 +148,9 @@ OPERATIONS: Mapping[str, str] = {
 
 _LISTING = "listing"
 _LIMITS = Limits(run_seconds=30.0)
+_ENCODER = msgspec.msgpack.Encoder()
+_LISTINGS = msgspec.msgpack.Decoder(tuple[Listing, bool, tuple[str, ...]])
+_SCHEMAS = msgspec.msgpack.Decoder(LibrarySchema)
 
 
 class Operations(Protocol):
@@ -226,23 +230,18 @@ class _Answers:
             return
         key = answer.key if isinstance(answer, Loss) else answer[0]
         if key != _LISTING:
-            told = _words(answer) if isinstance(answer, Loss) else _told_from(json.loads(answer[1]))
+            told = _words(answer) if isinstance(answer, Loss) else _SCHEMAS.decode(answer[1])
             self.schemas[self._keys[key]] = told
         elif isinstance(answer, Loss):
             raise LibraryLost(f"asked for its operators, {_words(answer)}")
         else:
-            self._take_listing(json.loads(answer[1]))
-
-    def _take_listing(self, said: Mapping[str, Any]) -> None:
-        versions = {name: tuple(of_name) for name, of_name in said["versions"].items()}
-        about = (said["library"], said["version"], said["group"])
-        self.listing = Listing(*about, versions, frozenset(said["later"]), said["newest"])
-        self._keys = {f"{name}-{version}": (name, version) for name in versions for version in versions[name]}
-        self.exact, self.untold = said["exact"], tuple(said["untold"])
+            self.listing, self.exact, self.untold = _LISTINGS.decode(answer[1])
+            versions = self.listing.versions
+            self._keys = {f"{name}-{version}": (name, version) for name in versions for version in versions[name]}
 
 
 class _Asking:
-    """The task of a library's process: answers questions by their keys, as JSON."""
+    """The task of a library's process: answers questions by their keys, in messages."""
 
     def __init__(self, target: str, known: Mapping[str, tuple[Signature, Mapping[str, tuple[str, ...]]]]) -> None:
         self._operations: Operations = make("the library", target)
@@ -252,57 +251,17 @@ class _Asking:
         """Yield the answers."""
         for index, key in enumerate(keys):
             begin(index, "run")
-            yield json.dumps(self._listing() if key == _LISTING else self._told(key)).encode()
+            yield self._described() if key == _LISTING else self._told(key)
 
-    def _told(self, key: str) -> dict[str, Any]:
+    def _told(self, key: str) -> bytes:
         name, _, text = key.rpartition("-")
         version = int(text) if text.isdecimal() else text
         signature, words = self._known.get(key, (None, {}))
-        return _told_json(self._operations.told(Question(name, version, signature, words)))
+        return _ENCODER.encode(self._operations.told(Question(name, version, signature, words)))
 
-    def _listing(self) -> dict[str, Any]:
-        listing, operations = self._operations.listing(), self._operations
-        return {
-            "library": listing.library,
-            "version": listing.version,
-            "group": listing.group,
-            "versions": {name: list(versions) for name, versions in listing.versions.items()},
-            "later": sorted(listing.later),
-            "newest": listing.newest,
-            "exact": operations.exact,
-            "untold": operations.untold,
-        }
-
-
-def _told_json(told: LibrarySchema) -> dict[str, Any]:
-    attributes = {
-        name: [sorted(attribute.kinds), attribute.default, attribute.required]
-        for name, attribute in (told.attributes or {}).items()
-    }
-    return {
-        "attributes": None if told.attributes is None else attributes,
-        "inputs": sorted(told.inputs),
-        "outputs": sorted(told.outputs),
-        "counted": told.counted,
-        "types": {letter: sorted(types) for letter, types in told.types.items()},
-    }
-
-
-def _told_from(read: Mapping[str, Any]) -> LibrarySchema:
-    attributes = None
-    if read["attributes"] is not None:
-        attributes = {name: _attribute(*parts) for name, parts in read["attributes"].items()}
-    return LibrarySchema(
-        attributes,
-        frozenset(read["inputs"]),
-        frozenset(read["outputs"]),
-        read["counted"],
-        {letter: frozenset(types) for letter, types in read["types"].items()},
-    )
-
-
-def _attribute(kinds: list[str], default: Any, required: bool | None) -> LibraryAttribute:
-    return LibraryAttribute(frozenset(kinds), tuple(default) if isinstance(default, list) else default, required)
+    def _described(self) -> bytes:
+        operations = self._operations
+        return _ENCODER.encode((operations.listing(), operations.exact, operations.untold))
 
 
 def _words(loss: Loss) -> str:

@@ -14,6 +14,7 @@ from ...cases.elements import Array, type_of
 from ...cases.onnx_model import feed_names, onnx_bytes, output_names
 from ...cases.program import Program
 from ...cases.runner import Words
+from .base import imported
 from .onnx_library import Call, OnnxLibrary, nameless_file, printed
 
 WORDS = (
@@ -42,7 +43,7 @@ class Mnn(OnnxLibrary):
 
     def __init__(self) -> None:
         # The converter itself: the module around it, MNN.tools.mnnconvert, runs pip and reports to a server.
-        self._convert = self.imported("_tools").mnnconvert
+        self._convert = imported("_tools", self.package).mnnconvert
         super().__init__()
 
     def describe(self) -> dict[str, str]:

@@ -16,18 +16,9 @@ import numpy as np
 from ...cases.elements import Array, content, element_type, from_content
 from ...cases.program import Attribute, Input, Output, Program
 from ...cases.runner import Executable, Reason, Unsupported
+from .base import Refusing
 from .onednn_companions import ALONE, Companion, Company, company
-from .onednn_library import (
-    ATTRIBUTES,
-    CPU,
-    MOST_DIMENSIONS,
-    OPERATIONS,
-    SINCE,
-    TYPES,
-    LogicalTensor,
-    OneDnn,
-    OneDnnError,
-)
+from .onednn_library import ATTRIBUTES, CPU, MOST_DIMENSIONS, OPERATIONS, SINCE, LogicalTensor, OneDnn, OneDnnError
 
 _ANY, _STRIDED = 1, 2  # dnnl_graph_layout_type_t
 _VARIABLE, _CONSTANT = 1, 2  # dnnl_graph_tensor_property_t
@@ -70,16 +61,20 @@ def make_partition(library: OneDnn, handles: ExitStack, program: Program) -> Par
 
     Raises Unsupported for anything that the library's enumerations lack and for an unsupported partition; OneDnnError.
     """
+    partition = _supported(library, handles, program)
+    if partition is None:
+        raise Unsupported(*_refusal(library, program))
+    return partition
+
+
+def _supported(library: OneDnn, handles: ExitStack, program: Program) -> Partition | None:
+    """Return the partition of a program, or else that with the companions of its operation; None if none is supported.
+
+    Raises what `make_partition` raises.
+    """
     partition = _partition(library, handles, program)
     if _is_supported(library, partition):
         return partition
-    if in_company := _in_company(library, handles, program):
-        return in_company
-    raise Unsupported(*_refusal(library, program))
-
-
-def _in_company(library: OneDnn, handles: ExitStack, program: Program) -> Partition | None:
-    """Return the partition with the companions of the operation, None without any, or if it is not supported either."""
     beside = company(program)
     if beside == ALONE:
         return None
@@ -201,7 +196,7 @@ def tensor_of_any_rank(library: OneDnn, number: int, data_type: int, layout: int
 
 
 def _type(library: OneDnn, name: str) -> int:
-    number = library.type_number(TYPES.get(name, ""))
+    number = library.type_number(name)
     if number is None:
         raise Unsupported(f"oneDNN {library.version} has no data type for {name}", "type")
     return number
@@ -274,11 +269,9 @@ def _without_empty_lists(program: Program) -> Program:
 def _would_be_supported(library: OneDnn, program: Program) -> bool:
     with ExitStack() as handles:
         try:
-            if _is_supported(library, _partition(library, handles, program)):
-                return True
+            return _supported(library, handles, program) is not None
         except (OneDnnError, Unsupported):
             return False
-        return _in_company(library, handles, program) is not None
 
 
 REASONS: Final[Mapping[str, Reason]] = {
@@ -296,7 +289,7 @@ _UNWRITTEN = 0xFF  # NaN, or -1, so that an element that the library skips does 
 _ROOM = 64  # bytes behind an array without elements, which the library may touch
 
 
-class OneDnnGraph:
+class OneDnnGraph(Refusing):
     """oneDNN Graph on the CPU, one thread."""
 
     name = "onednn"
@@ -316,18 +309,19 @@ class OneDnnGraph:
 
     def prepare(self, program: Program, /) -> Executable:
         """Compile `program`. Raises Unsupported, or OneDnnError with a function's status."""
-        try:
+        with self.refusing():
             return _Compiled(self, self._library, program)
-        except OneDnnError as error:
-            if error.status == _NOT_IMPLEMENTED:
-                raise Unsupported(str(error)) from error
-            raise
 
     def reason(self, error: BaseException, /) -> Reason:
         """Return why oneDNN refused, as far as its status shows."""
         if isinstance(error, MemoryError):
             return "memory"
         return REASONS.get(error.status, "other") if isinstance(error, OneDnnError) else "other"
+
+    def refuse_if_plain(self, error: Exception) -> None:
+        """Raise Unsupported if `error` only says "not implemented"."""
+        if isinstance(error, OneDnnError) and error.status == _NOT_IMPLEMENTED:
+            raise Unsupported(str(error)) from error
 
 
 class _Compiled:
@@ -358,12 +352,8 @@ class _Compiled:
         fed = iter(inputs)
         arrays = [given.laid_out(fed) for given in self._given]
         buffers = [answer.buffer() for answer in self._answers]
-        try:
+        with self._runner.refusing():
             self._execute(arrays, buffers)
-        except OneDnnError as error:
-            if error.status == _NOT_IMPLEMENTED:
-                raise Unsupported(str(error)) from error
-            raise
         return [answer.view(buffer) for answer, buffer in zip(self._answers, buffers, strict=True)]
 
     def _execute(self, arrays: Sequence[Array], buffers: Sequence[Array]) -> None:

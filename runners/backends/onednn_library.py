@@ -69,51 +69,29 @@ SINCE: Final[Mapping[tuple[str, str], tuple[int, int]]] = {
 }
 """The first releases in which operations have attributes that were added later."""
 
-TYPES: Final[Mapping[str, str]] = {
-    "float16": "f16",
-    "bfloat16": "bf16",
-    "float32": "f32",
-    "float64": "f64",
-    "int8": "s8",
-    "uint8": "u8",
-    "int16": "s16",
-    "uint16": "u16",
-    "int32": "s32",
-    "int64": "s64",
-    "bool": "boolean",
-    "float8e5m2": "f8_e5m2",
-    "float8e4m3fn": "f8_e4m3",
-    "int4": "s4",
-    "uint4": "u4",
-    "float8e8m0": "e8m0",
-    "float4e2m1": "f4_e2m1",
+TYPES: Final[Mapping[str, tuple[str, int]]] = {
+    "float16": ("f16", 1),
+    "bfloat16": ("bf16", 2),
+    "float32": ("f32", 3),
+    "float64": ("f64", 7),
+    "int8": ("s8", 5),
+    "uint8": ("u8", 6),
+    "int16": ("s16", 16),
+    "uint16": ("u16", 17),
+    "int32": ("s32", 4),
+    "int64": ("s64", 16),
+    "bool": ("boolean", 8),
+    "float8e5m2": ("f8_e5m2", 9),
+    "float8e4m3fn": ("f8_e4m3", 10),
+    "int4": ("s4", 11),
+    "uint4": ("u4", 12),
+    "float8e8m0": ("e8m0", 13),
+    "float4e2m1": ("f4_e2m1", 14),
 }
-"""oneDNN's names of our element types; it has never had uint32 and uint64."""
-
-TYPE_NUMBERS: Final[Mapping[str, int]] = {
-    "f16": 1,
-    "bf16": 2,
-    "f32": 3,
-    "s32": 4,
-    "s8": 5,
-    "u8": 6,
-    "f64": 7,
-    "boolean": 8,
-    "f8_e5m2": 9,
-    "f8_e4m3": 10,
-    "s4": 11,
-    "u4": 12,
-    "e8m0": 13,
-    "f4_e2m1": 14,
-    "s64": 16,
-    "s16": 16,
-    "u16": 17,
-}
-"""Data types by oneDNN's names.
+"""oneDNN's names and numbers of our element types; it has never had uint32 and uint64.
 
 Headers disagree about 16, so a number counts only if the library has that name for it.
 """
-
 
 VARIABLE: Final = "OPCONFORM_ONEDNN_LIBRARY"
 """The environment variable that names another build of oneDNN."""
@@ -261,7 +239,7 @@ class OneDnn:
         self.location = location
         with ExitStack() as handles, _one_thread(), _finding_a_cpu(location.path.parent):
             self._library = _load(location.path)
-            if set_threads := self._of_openmp("omp_set_num_threads"):
+            if set_threads := getattr(self._library, "omp_set_num_threads", None):  # of the OpenMP that it is linked to
                 set_threads(1)  # if OpenMP was loaded before, it may have read the environment already
             self._functions = {name: self._declared(name, *types) for name, types in _FUNCTIONS.items()}
             self._version = self._text("version", ctypes.POINTER(_Version))().contents
@@ -280,10 +258,10 @@ class OneDnn:
         handles.callback(self.call, f"{what}_destroy", handle)
         return handle
 
-    def type_number(self, name: str) -> int | None:
-        """Return the number of a data type by oneDNN's name, None if this library lacks the type."""
-        number = TYPE_NUMBERS.get(name)
-        return number if number is not None and self._name("dt", number) == name else None
+    def type_number(self, element: str) -> int | None:
+        """Return the library's number of one of our element types, None if it lacks the type."""
+        name, number = TYPES.get(element, ("", 0))
+        return number if name and self._name("dt", number) == name else None
 
     @property
     def release(self) -> tuple[int, int]:
@@ -297,7 +275,7 @@ class OneDnn:
 
     def describe(self) -> dict[str, str]:
         """Return the library's build, and the CPU features that it uses."""
-        threads = self._of_openmp("omp_get_max_threads")
+        threads = getattr(self._library, "omp_get_max_threads", None)
         return {
             "package": self.location.package or "none",
             "library": self.location.path.name,
@@ -336,10 +314,6 @@ class OneDnn:
         function.errcheck = checked
         return function
 
-    def _of_openmp(self, name: str) -> Any:
-        """Return a function of the OpenMP library that this one is linked to, None without one."""
-        return getattr(self._library, name, None)
-
 
 def _library_among(paths: Iterable[Path]) -> Path | None:
     """Return the file whose name has the most detailed version; packages contain the library under several names."""
@@ -354,17 +328,12 @@ def _load(path: Path) -> ctypes.CDLL:
         try:
             return ctypes.CDLL(str(path))
         except OSError as error:
-            dependency = _absent_dependency(str(error), path.parent)
+            absent = _ABSENT_DEPENDENCY.match(str(error))
+            dependency = _near(path.parent, absent[1]) if absent else None
             if dependency is None or dependency in loaded:
                 raise OpconformError(f"{path.name} cannot be loaded: {error}") from error
             loaded.add(dependency)
             _load(dependency)
-
-
-def _absent_dependency(words: str, folder: Path) -> Path | None:
-    """Return the library that the loader reports missing, if it is nearby."""
-    absent = _ABSENT_DEPENDENCY.match(words)
-    return _near(folder, absent[1]) if absent else None
 
 
 def _near(folder: Path, name: str) -> Path | None:

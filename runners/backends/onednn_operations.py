@@ -50,8 +50,8 @@ class OneDnnOperations:
 
     def __init__(self) -> None:
         self._library = OneDnn()
-        names = {name: self._library.type_number(native) for name, native in TYPES.items()}
-        self._types = {name: number for name, number in names.items() if number is not None}
+        numbers = {name: self._library.type_number(name) for name in TYPES}
+        self._types = {name: number for name, number in numbers.items() if number is not None}
 
     def listing(self) -> Listing:
         """Return the operations for which the library has a schema; it accepts an operation without one unchecked."""

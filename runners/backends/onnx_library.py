@@ -30,7 +30,7 @@ class OnnxLibrary(Refusing):
     """A backend that compiles ONNX models; a subclass defines how, and the library's messages for refusals.
 
     `module` is the module to import, `package` the package that installs it and has its version. `types` are the
-    element types that the library exchanges with Python; without `nests`, it only handles tensors.
+    element types that the library exchanges with Python, in tensors.
     """
 
     name: str
@@ -38,10 +38,9 @@ class OnnxLibrary(Refusing):
     module: ClassVar[str]
     package: ClassVar[str]
     types: ClassVar[frozenset[str]] = NUMPY_TYPES
-    nests: ClassVar[bool] = False
 
     def __init__(self) -> None:
-        self.library = self.imported(self.module)
+        self.library = imported(self.module, self.package)
 
     def version(self) -> str:
         """Return the version of the library's package."""
@@ -67,17 +66,12 @@ class OnnxLibrary(Refusing):
         """Return the class of an error and its message, in the form that tables of messages match."""
         return f"{type(error).__name__}: {error}"
 
-    @classmethod
-    def imported(cls, module: str) -> Any:
-        """Return a module of the library; NotInstalled if the library is missing, and not only this module."""
-        return imported(module, cls.package)
-
     def _refuse_types(self, program: Program) -> None:
         for type_ in [one.type for one in program.feeds] + [one.type for one in program.answers]:
             odd = [name for name in element_names(type_) if name not in self.types]
             if odd:
                 raise Unsupported(f"{self.name} cannot exchange {odd[0]} with Python", "type")
-        if not (self.nests or program.is_plain):
+        if not program.is_plain:
             raise Unsupported(f"{self.name} can only exchange tensors with Python", "type")
 
 

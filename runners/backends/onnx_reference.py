@@ -10,8 +10,9 @@ import numpy as np
 
 from ...cases.elements import Array, canonical, element_type
 from ...cases.onnx_model import feeds, onnx_model
-from ...cases.program import Program, TypeExpression, parse_type
+from ...cases.program import Program
 from ...cases.runner import Executable, Reason, Unsupported, Words, meaning
+from ..clients.python_client import optional_item
 from .base import Refusing, Runs
 
 WORDS = (
@@ -36,6 +37,7 @@ class OnnxReference(Refusing):
 
     name = "onnx-reference"
     standards: tuple[str, ...] = ("onnx",)
+    words = WORDS
 
     def __init__(self) -> None:
         import onnx.reference  # noqa: PLC0415 - only a worker that runs it pays for it
@@ -62,7 +64,7 @@ class OnnxReference(Refusing):
                     outputs = evaluator.run(None, _fed(program, inputs))
             if program.is_plain:
                 return [canonical(output) for output in outputs]
-            return [_value(parse_type(one.type), x) for one, x in zip(program.answers, outputs, strict=True)]
+            return [optional_item(one.type, x) for one, x in zip(program.answers, outputs, strict=True)]
 
         return Runs(run)
 
@@ -94,12 +96,3 @@ def _fed(program: Program, inputs: Sequence[Array]) -> dict[str, Any]:
             if kind.kind != "string":
                 value.update({key: kind.dtype.type(one) for key, one in value.items()})
     return found
-
-
-def _value(expression: TypeExpression, answer: Any) -> Any:
-    """Return an answer as a value: the evaluator gives an optional as a list of one item, which may be missing."""
-    if expression.kind != "optional" or not isinstance(answer, list):
-        return answer
-    held = answer[0] if answer else None
-    of_list = expression.of is not None and expression.of.kind == "sequence"
-    return held if len(answer) <= 1 and (held is None or isinstance(held, list) == of_list) else answer

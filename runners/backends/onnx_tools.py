@@ -8,18 +8,18 @@ import itertools
 import re
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from onnx import ModelProto, checker, shape_inference, version_converter
-from onnx import __version__ as onnx_version
+import onnx.shape_inference
+from onnx import ModelProto, checker, version_converter
 
-from ...cases.elements import Array, element_type, element_types
+from ...cases.elements import Array
 from ...cases.errors import ProgramError
 from ...cases.onnx_model import onnx_bytes, onnx_model, opset_of
 from ...cases.program import OperatorVersion, Program
 from ...cases.runner import BackendKind, Executable, Unsupported, Words
-from ..clients.python_client import inferred_by_runtime, type_text
+from ..clients.python_client import inferred_by_onnx, inferred_by_runtime
 from .base import Refusing, Texts
 from .onnx_joining import converted_together, may_join
 from .onnxruntime import OnnxRuntime
@@ -47,7 +47,7 @@ class OnnxInfer(Refusing):
 
     def version(self) -> str:
         """Return onnx's version."""
-        return onnx_version
+        return str(onnx.__version__)
 
     def describe(self) -> dict[str, str]:
         """Return the settings of the inference."""
@@ -56,12 +56,8 @@ class OnnxInfer(Refusing):
     def prepare(self, program: Program, /) -> Executable:
         """Infer the types and shapes of `program`. Raises Unsupported, or onnx's own error."""
         model = onnx_model(program)
-        for output in model.graph.output:
-            output.ClearField("type")
         with self.refusing():
-            made = shape_inference.infer_shapes(model, **self.settings)
-        names = {element_type(name).onnx: name for name in element_types()}
-        return Texts([type_text(output.type, names) for output in made.graph.output])
+            return Texts(inferred_by_onnx(onnx, model, self.settings))
 
 
 class OnnxInferStrict(OnnxInfer):
@@ -223,13 +219,7 @@ class OnnxRuntimeInfer(OnnxRuntime):
         """Load `program`. Raises Unsupported, or onnxruntime's own error."""
         model = onnx_bytes(program)
         with self.refusing():
-            return Texts(inferred_by_runtime(model, self._outputs))
-
-    def _outputs(self, model: bytes) -> Sequence[Any]:
-        provider = [(self.provider, self.provider_options)]
-        session = self.library.InferenceSession(model, self.options, providers=provider, enable_fallback=0)
-        ports: Sequence[Any] = session.get_outputs()
-        return ports
+            return Texts(inferred_by_runtime(model, self.session))
 
 
 def _bytes_of(model: ModelProto) -> Array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from ...cases.elements import Array, content, element_type, element_types, from_
 from ...cases.onnx_model import feeds, onnx_bytes, output_names
 from ...cases.program import Program, element_names, is_tensor
 from ...cases.runner import Executable, Reason, Unsupported, Words, meaning
+from ..clients.python_client import NO_KERNEL, missing_kernel, quiet_options, runtime_facts
 from .base import Refusing, imported
 
 WORDS = (
@@ -47,16 +47,13 @@ WORDS = (
 )
 """The messages of onnxruntime 1.15 to 1.31; for "NOT_IMPLEMENTED", the list of kernels gives the reason."""
 
-_NO_KERNEL = re.compile(r"Could not find an implementation for (\S+?)\((\d+)\)")
-_FATAL_ONLY = 4
-
 
 def words_of(message: str) -> Words | None:
     """Return the meaning of an error's message; None if it is not onnxruntime's."""
     if not message.startswith("[ONNXRuntimeError]") and "MLDataType" not in message:
         return None
-    if _NO_KERNEL.search(message):
-        return Words(_NO_KERNEL.pattern, "other", plain=True)
+    if NO_KERNEL.search(message):
+        return Words(NO_KERNEL.pattern, "other", plain=True)
     return meaning(WORDS, message) or Words("", "other", plain="NOT_IMPLEMENTED" in message)
 
 
@@ -72,11 +69,10 @@ class OnnxRuntime(Refusing):
     def __init__(self) -> None:
         self.library = imported("onnxruntime", "onnxruntime")
         self._native = self.library.capi.onnxruntime_pybind11_state
-        self.library.set_default_logger_severity(_FATAL_ONLY)
-        self.options = _quiet_single_thread(self.library, self.optimisations)
+        self.unimplemented = (self._native.NotImplemented,)
+        # run options for all runs: making them costs as much as a small run
+        self.options, self.run_options = quiet_options(self.library, self.optimisations)
         self.provider_options: dict[str, str] = {}
-        self.run_options = self.library.RunOptions()  # one for all: making one costs as much as a small run
-        self.run_options.log_severity_level = _FATAL_ONLY
 
     def version(self) -> str:
         """Return onnxruntime's version."""
@@ -84,31 +80,23 @@ class OnnxRuntime(Refusing):
 
     def describe(self) -> dict[str, str]:
         """Return how sessions are made, and how the library was built."""
-        build = getattr(self.library, "get_build_info", lambda: "unknown")
-        return {
-            "provider": self.provider,
-            "graph_optimisations": self.optimisations,
-            "threads": "1",
-            "build": str(build()),
-        }
+        return runtime_facts(self.library, self.provider, self.optimisations)
 
     def prepare(self, program: Program, /) -> Executable:
         """Make a session for `program`. Raises Unsupported, or onnxruntime's own error."""
         model = onnx_bytes(program)
         with self.refusing():
-            # Without its own fallback, which would print, and hide the first error.
-            session = self.library.InferenceSession(
-                model,
-                self.options,
-                providers=[(self.provider, self.provider_options)],
-                enable_fallback=0,
-            )
+            session = self.session(model)
         return _Session(self, session, program)
+
+    def session(self, model: bytes) -> Any:
+        """Return a session, without the library's own fallback, which would print, and hide the first error."""
+        provider = (self.provider, self.provider_options)
+        return self.library.InferenceSession(model, self.options, providers=[provider], enable_fallback=0)
 
     def reason(self, error: BaseException, /) -> Reason:
         """Return why onnxruntime refused, as far as its message and its list of kernels show."""
-        absent = _NO_KERNEL.search(str(error))
-        return self._reason_of_absence(absent[1], int(absent[2])) if absent else super().reason(error)
+        return missing_kernel(self._native, self.provider, str(error)) or super().reason(error)
 
     def make_ort_value(self, array: Array) -> Any:
         """Return a tensor as an OrtValue; Unsupported if the library takes none of its type from Python."""
@@ -126,28 +114,6 @@ class OnnxRuntime(Refusing):
     def no_way(self, name: str) -> Unsupported:
         """Return the refusal of a value that the library only takes from C++."""
         return Unsupported(f"onnxruntime {self.version()} takes no {name} from Python with such types", "type")
-
-    def refuse_if_plain(self, error: Exception) -> None:
-        """Raise Unsupported if `error` only says "not implemented"."""
-        found = meaning(WORDS, str(error))
-        if isinstance(error, self._native.NotImplemented) or (found is not None and found.plain):
-            raise Unsupported(str(error), self.reason(error)) from error
-
-    def _reason_of_absence(self, operator: str, since: int) -> Reason:
-        """Return what is missing according to the provider's kernels; onnxruntime before 1.16 does not list them."""
-        if not hasattr(self._native, "get_all_opkernel_def"):
-            return "other"
-        of_version = (low <= since <= high for low, high in self._kernels.get(operator, ()))
-        return "type" if any(of_version) else "operator-version"
-
-    @functools.cached_property
-    def _kernels(self) -> dict[str, list[tuple[int, int]]]:
-        """Return the provider's kernels: by operator, the first and last version of each."""
-        found: dict[str, list[tuple[int, int]]] = {}
-        for kernel in self._native.get_all_opkernel_def():
-            if kernel.provider == self.provider:
-                found.setdefault(kernel.op_name, []).append(tuple(kernel.version_range))
-        return found
 
 
 class OnnxRuntimeNoOpt(OnnxRuntime):
@@ -213,13 +179,3 @@ def _array(value: Any) -> Array:
     shape = tuple(value.shape())
     size = element_type(name).size(math.prod(shape))
     return from_content(name, shape, ctypes.string_at(value.data_ptr(), size) if size else b"")
-
-
-def _quiet_single_thread(library: Any, optimisations: str) -> Any:
-    options = library.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = _FATAL_ONLY
-    options.graph_optimization_level = getattr(library.GraphOptimizationLevel, optimisations)
-    for pool in ("intra_op", "inter_op"):
-        options.add_session_config_entry(f"session.{pool}.allow_spinning", "0")
-    return options

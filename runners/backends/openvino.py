@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...cases.elements import Array, canonical, content, element_type, from_content, type_of
-from ...cases.errors import ProgramError
+from ...cases.elements import Array, canonical, from_content, type_of
 from ...cases.onnx_model import onnx_bytes
-from ...cases.program import UNRANKED, Attribute, Input, OperatorVersion, Output, Program, is_tensor
+from ...cases.program import UNRANKED, Input, Output, Program, is_tensor
 from ...cases.runner import Executable, NotInstalled, Unsupported, Words
+from ..clients.python_client import OPENVINO_SETTINGS, OPENVINO_TYPES, places_of
 from .base import Refusing, Runs
-from .openvino_bodies import BodyMaker, has_bodies
+from .openvino_nodes import NodeMaker, is_whole, memory_of, tensor_of
 
 WORDS = (
     # What it does not implement.
@@ -56,37 +54,12 @@ _AnswersOfRows: TypeAlias = Sequence[Sequence[Array]]
 """The outputs of a program for each of its rows; none if it must run alone."""
 
 _DEVICE = "CPU"
-_PRECISION = "f32"
-_SETTINGS = {
-    "INFERENCE_PRECISION_HINT": _PRECISION,
-    "NUM_STREAMS": "1",
-    "INFERENCE_NUM_THREADS": "1",
-    "ENABLE_CPU_PINNING": "NO",  # pinned workers could share one core
-}
-
 _OLDEST_YEAR = 2024
 _INSTALL = "pip install openvino"
-ELEMENT_TYPES: Mapping[str, str] = MappingProxyType({
-    "bool": "boolean",
-    "string": "string",
-    "bfloat16": "bf16",
-    "float4e2m1": "f4e2m1",
-    "float8e4m3fn": "f8e4m3",
-    "float8e5m2": "f8e5m2",
-    "float8e8m0": "f8e8m0",
-    "uint2": "u2",
-    **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
-    **{f"int{bits}": f"i{bits}" for bits in (4, 8, 16, 32, 64)},
-    **{f"uint{bits}": f"u{bits}" for bits in (4, 8, 16, 32, 64)},
-})  # fmt: skip
-"""The library's names of its element types."""
-
 _MOST_TOGETHER = 32
 """Number of programs in one model: more are hardly faster."""
 _QUANTIZES = "FakeQuantize"
 """With such a node, the plugin runs its passes for quantized models on all nodes."""
-_MISNAMED = MappingProxyType({("LogicalXor", 1): "opset2"})
-"""Operations whose name differs in the set that introduced them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,25 +76,30 @@ class _OpenVino(Refusing):
     name = ""
     standards: tuple[str, ...] = ("openvino",)
     words = WORDS
+    without_device = ""
+    """What does the work, if it is not a device's plugin."""
 
     def __init__(self) -> None:
         self.library = _library()
         self._core = self.library.Core()
+        self._nodes = NodeMaker(self.library)
 
     def version(self) -> str:
         """Return OpenVINO's version, without its build."""
         return _short(self.library.get_version())
 
     def describe(self) -> dict[str, str]:
-        """Return the device, the plugin, its settings, and the capabilities that the plugin reports."""
+        """Return the device, the plugin, its settings, and the capabilities that the plugin reports, or the build."""
+        if self.without_device:
+            return {"device": f"none: {self.without_device}", "build": str(self.library.get_version())}
         plugin = self._core.get_versions(_DEVICE)[_DEVICE]
         capabilities = self._core.get_property(_DEVICE, "OPTIMIZATION_CAPABILITIES")
         return {
             "device": f"{_DEVICE}: {str(self._core.get_property(_DEVICE, 'FULL_DEVICE_NAME')).strip()}",
             "plugin": f"{plugin.description} {plugin.build_number}",
             "capabilities": " ".join(str(c) for c in capabilities),
-            "precision_hint": _PRECISION,
-            "threads": _SETTINGS["INFERENCE_NUM_THREADS"],
+            "precision_hint": OPENVINO_SETTINGS["INFERENCE_PRECISION_HINT"],
+            "threads": OPENVINO_SETTINGS["INFERENCE_NUM_THREADS"],
         }
 
     def prepare(self, program: Program, /) -> Executable:
@@ -129,11 +107,11 @@ class _OpenVino(Refusing):
         _check_types(program)
         with self.refusing():
             model = self._model(program)
-            compiled = self._core.compile_model(model, _DEVICE, _SETTINGS)
+            compiled = self._core.compile_model(model, _DEVICE, OPENVINO_SETTINGS)
         return _Request(self, compiled, program)
 
     def _model(self, program: Program) -> Any:
-        return self.library.Model(*_parts(self.library, program), program.operator.name)
+        return self.library.Model(*self._nodes.parts(program), program.operator.name)
 
 
 class OpenVino(_OpenVino):
@@ -161,11 +139,11 @@ class OpenVino(_OpenVino):
         types = [given.type for given in program.given] + [output.type for output in program.answers]
         if any(given.dims == UNRANKED for given in program.given):
             return False  # the plugin refuses the model, with an error that names no node
-        if program.operator.name == _QUANTIZES or not all(is_tensor(t) and _is_whole(t) for t in types):
+        if program.operator.name == _QUANTIZES or not all(is_tensor(t) and is_whole(t) for t in types):
             return False  # StridedSlice of strings, or of elements smaller than a byte, writes beyond its memory
         try:
             _check_types(program)
-            _parts(self.library, program)
+            self._nodes.parts(program)
         except Exception:
             return False
         return True
@@ -190,15 +168,15 @@ class OpenVino(_OpenVino):
 
     def _together(self, programs: Sequence[_Rows]) -> list[_AnswersOfRows]:
         """Return the answers of one model, which runs once for each row; a program with fewer repeats its last."""
-        made = [_parts(self.library, rows.program, f"{number}/") for number, rows in enumerate(programs)]
+        made = [self._nodes.parts(rows.program, f"{number}/") for number, rows in enumerate(programs)]
         outputs = [port for ports, _ in made for port in ports]
         model = self.library.Model(outputs, [node for _, fed in made for node in fed], "together")
-        request = self._core.compile_model(model, _DEVICE, _SETTINGS).create_infer_request()
+        request = self._core.compile_model(model, _DEVICE, OPENVINO_SETTINGS).create_infer_request()
         answers: list[list[Sequence[Array]]] = [[] for _ in programs]
         for row in range(max(len(rows.inputs) for rows in programs)):
             fed = itertools.chain.from_iterable(rows.inputs[min(row, len(rows.inputs) - 1)] for rows in programs)
             for place, x in enumerate(fed):
-                request.set_input_tensor(place, _tensor(self.library, x))
+                request.set_input_tensor(place, tensor_of(self.library, x))
             _run(request)
             read = iter([_read(request.get_output_tensor(place)) for place in range(len(outputs))])
             for answered, (ports, _) in zip(answers, made, strict=True):
@@ -210,10 +188,7 @@ class OpenVinoEvaluate(_OpenVino):
     """OpenVINO operations on the core's reference kernels, without a plugin."""
 
     name = "openvino-evaluate"
-
-    def describe(self) -> dict[str, str]:
-        """Return what computes, and its build."""
-        return {"device": "none: the core's reference kernels", "build": str(self.library.get_version())}
+    without_device = "the core's reference kernels"
 
     def prepare(self, program: Program, /) -> Executable:
         """Make the model of `program`. Raises Unsupported, or OpenVINO's own error."""
@@ -226,7 +201,7 @@ class OpenVinoEvaluate(_OpenVino):
 
         def run(inputs: Sequence[Array]) -> Sequence[Array]:
             outputs = vector([library.Tensor(type_, library.Shape([0])) for type_ in types])  # the core sets shapes
-            given = vector([_tensor(library, x) for x in inputs])
+            given = vector([tensor_of(library, x) for x in inputs])
             with self.refusing():
                 if not model.evaluate(outputs, given):
                     raise Unsupported("Model.evaluate returned False")
@@ -251,7 +226,8 @@ class _Request:
     def __init__(self, runner: _OpenVino, compiled: Any, program: Program) -> None:
         self._runner = runner
         self._request = compiled.create_infer_request()
-        self._places = _places(compiled.inputs, program.feeds)
+        feeds = [(feed.name, OPENVINO_TYPES.get(feed.type), len(feed.dims)) for feed in program.feeds]
+        self._places = places_of(compiled.inputs, feeds)
         self._outputs = range(len(compiled.outputs))
         self._memory: dict[int, Array] = {}
 
@@ -269,88 +245,16 @@ class _Request:
         if memory is not None and (memory.shape, memory.dtype) == (x.shape, x.dtype):
             memory[...] = x
             return
-        tensor = _tensor(self._runner.library, x)
+        tensor = tensor_of(self._runner.library, x)
         self._request.set_input_tensor(place, tensor)
-        if _is_whole(type_of(x)):
-            self._memory[place] = _memory(tensor)
+        if is_whole(type_of(x)):
+            self._memory[place] = memory_of(tensor)
 
 
 def _run(request: Any) -> None:
     # with one thread, infer() loses errors of nodes (seen in 2026.4), and returns garbage
     request.start_async()
     request.wait()
-
-
-def _places(ports: Sequence[Any], feeds: Sequence[Input]) -> list[int | None]:
-    """Return the position of each feed among a compiled model's inputs, None for one that is unused and dropped.
-
-    An input that is also an output only has the output's name. Such inputs are matched with the remaining feeds in
-    order, by type and rank.
-    """
-    named = {name: index for index, port in enumerate(ports) for name in port.get_names()}
-    found = {feed.name: named.get(feed.name) for feed in feeds}
-    for place in sorted(set(range(len(ports))) - set(found.values())):
-        told, shape = ports[place].get_element_type().get_type_name(), ports[place].get_partial_shape()
-        for feed in feeds:
-            rank = shape.rank.get_length() if shape.rank.is_static else len(feed.dims)
-            if found[feed.name] is None and (ELEMENT_TYPES.get(feed.type), len(feed.dims)) == (told, rank):
-                found[feed.name] = place
-                break
-    return list(found.values())
-
-
-def _parts(library: Any, program: Program, prefix: str = "") -> tuple[list[Any], list[Any]]:
-    """Return the outputs of one node, of exactly the version that `program` names, and its fed inputs, in order.
-
-    `prefix` begins the inputs' names, which differ in a model.
-    """
-    operator = program.operator
-    given = [i for i in program.inputs if i is not None]  # only the last inputs can be omitted
-    by_name = {i.name: _node(library, i, prefix) for i in given}
-    nodes = [by_name[i.name] for i in given]
-    if has_bodies(operator):
-        maker = BodyMaker(library, _part, _operation, _node)
-        node = maker.made(operator, [i.name for i in given], [one.output(0) for one in nodes], program.attributes)
-    else:
-        node = _operation(operator, nodes, program.attributes)
-    node.set_friendly_name(f"{prefix}{operator.name}")
-    # the requested outputs
-    asked = [port for port, one in zip(node.outputs(), program.outputs, strict=False) if one is not None]
-    return asked or node.outputs(), [by_name[i.name] for i in program.feeds]
-
-
-def _operation(operator: OperatorVersion, inputs: Sequence[Any], attributes: Sequence[Attribute]) -> Any:
-    # A version is named after the operation set that introduced it.
-    factory = _part("utils.node_factory").NodeFactory(f"opset{operator.version}")
-    made = factory.create(operator.name).get_type_info().version_id
-    if made != _MISNAMED.get((operator.name, int(operator.version)), f"opset{operator.version}"):
-        words = f"the newest {operator.name} in operation set {operator.version} comes from {made}"
-        raise Unsupported(words, "operator-version")
-    node = factory.create(operator.name, inputs, {a.name: _value(a) for a in attributes})
-    known = node.get_attributes()
-    if ignored := [a.name for a in attributes if a.name not in known]:
-        have = ", ".join(known) or "none"
-        raise ProgramError(f"OpenVINO's {operator.name} ignores {', '.join(ignored)}: it has the attributes {have}")
-    return node
-
-
-def _node(library: Any, given: Input, prefix: str = "") -> Any:
-    operations = _part("op")
-    if given.constant is not None:
-        node = operations.Constant(_tensor(library, given.array()))
-    else:
-        dims = [-1 if isinstance(size, str) else size for size in given.dims]
-        shape = library.PartialShape.dynamic() if given.dims == UNRANKED else library.PartialShape(dims)
-        node = operations.Parameter(_element_type(library, given.type), shape)
-        node.output(0).get_tensor().set_names({prefix + given.name})
-    node.set_friendly_name(prefix + given.name)
-    return node
-
-
-def _value(attribute: Attribute) -> object:
-    if attribute.kind == "boolean":
-        return bool(attribute.value)
-    return list(attribute.value) if isinstance(attribute.value, tuple) else attribute.value
 
 
 def _is_dynamic(program: Program) -> bool:
@@ -365,57 +269,15 @@ def _check_types(program: Program) -> None:
             raise Unsupported(f"OpenVINO has no inputs and outputs of type {one.type}", "type")
 
 
-def _tensor(library: Any, array: Array) -> Any:
-    # Wrapping an array would avoid a copy, but 2024.0 wraps neither rank 0 nor an array without elements.
-    name = type_of(array)
-    tensor = library.Tensor(_element_type(library, name), library.Shape(list(array.shape)))
-    if name == "string":
-        if array.size:  # an empty list crashes the library
-            words = [one.encode("utf-8", "surrogateescape") for one in array.reshape(-1).tolist()]
-            tensor.bytes_data = np.array(words).reshape(array.shape)
-    elif _is_whole(name):
-        _memory(tensor)[...] = array
-    else:
-        tensor.data.reshape(-1).view(np.uint8)[:] = np.frombuffer(content(array), np.uint8)
-    return tensor
-
-
-def _is_whole(name: str) -> bool:
-    """Return whether the library shows tensors of this type as arrays of their shape, one element each."""
-    return name == "bfloat16" or (name != "string" and element_type(name).dtype.isbuiltin == 1)
-
-
-def _memory(tensor: Any) -> Array:
-    """Return the memory of a tensor as an array; for bfloat16, which NumPy lacks, the library says float16."""
-    shown: Array = tensor.data
-    is_bfloat16 = tensor.get_element_type().get_type_name() == "bf16"
-    return shown.view(element_type("bfloat16").dtype) if is_bfloat16 else shown
-
-
 def _read(tensor: Any) -> Array:
     """Return a copy of a tensor; if its type is not one of ours, the array that the library shows."""
     told = tensor.get_element_type().get_type_name()
-    name = next((ours for ours, theirs in ELEMENT_TYPES.items() if theirs == told), None)
-    if name is None or _is_whole(name):
-        return np.array(_memory(tensor))
+    name = next((ours for ours, theirs in OPENVINO_TYPES.items() if theirs == told), None)
+    if name is None or is_whole(name):
+        return np.array(memory_of(tensor))
     if name == "string":
         return canonical(tensor.bytes_data) if tensor.get_size() else np.empty(tuple(tensor.get_shape()), object)
     return from_content(name, tuple(tensor.get_shape()), tensor.data.tobytes())
-
-
-def _element_type(library: Any, name: str) -> Any:
-    found = getattr(library.Type, ELEMENT_TYPES.get(name, ""), None)
-    if found is None:
-        raise Unsupported(f"OpenVINO has no element type {name}", "type")
-    return found
-
-
-def _part(name: str) -> Any:
-    """Return a module of the library, which old versions have in `openvino.runtime`."""
-    try:
-        return importlib.import_module(f"openvino.{name}")
-    except ModuleNotFoundError:
-        return importlib.import_module(f"openvino.runtime.{name}")
 
 
 def _library() -> Any:

@@ -8,10 +8,11 @@ from typing import Any
 from ...cases.inferred import UNKNOWN, inferred
 from ...cases.program import UNRANKED, Program
 from ...cases.runner import BackendKind, Executable
+from ..clients.python_client import OPENVINO_TYPES
 from .base import Texts
-from .openvino import ELEMENT_TYPES, OpenVino, OpenVinoOnnx
+from .openvino import OpenVino, OpenVinoOnnx
 
-_NAMES = {theirs: ours for ours, theirs in ELEMENT_TYPES.items()}
+_NAMES = {theirs: ours for ours, theirs in OPENVINO_TYPES.items()}
 
 
 class OpenVinoInfer(OpenVino):
@@ -19,10 +20,7 @@ class OpenVinoInfer(OpenVino):
 
     name = "openvino-infer"
     kind: BackendKind = "infer"
-
-    def describe(self) -> dict[str, str]:
-        """Return what infers, and its build."""
-        return {"device": "none: validation of nodes", "build": str(self.library.get_version())}
+    without_device = "validation of nodes"
 
     def prepare(self, program: Program, /) -> Executable:
         """Make the model of `program`. Raises Unsupported, or OpenVINO's own error."""
@@ -38,10 +36,7 @@ class OpenVinoOnnxInfer(OpenVinoInfer, OpenVinoOnnx):
 
     name = "openvino-onnx-infer"
     standards: tuple[str, ...] = ("onnx",)
-
-    def describe(self) -> dict[str, str]:
-        """Return what infers, and its build."""
-        return {"device": "none: the ONNX front end", "build": str(self.library.get_version())}
+    without_device = "the ONNX front end"
 
 
 def _name_dimensions(library: Any, model: Any, program: Program) -> list[tuple[str, Any]]:

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from ...cases.errors import OpconformError
-from ...cases.program import AttributeValue, OperatorVersion
+from ...cases.program import OperatorVersion
 from ...specs.audit import LibraryAttribute, LibrarySchema, Listing, Question
 from ...specs.model import Signature, Version
+from ..clients.python_client import OPENVINO_TYPES
 from .library_reading import COUNTED, Layout, Make, TypeOrAny, layout_of, taken
-from .openvino import ELEMENT_TYPES, OpenVino
-from .openvino_bodies import has_bodies
+from .openvino import OpenVino
+from .openvino_nodes import has_bodies
 
 _TABLES = "include/openvino/opsets"
 _ENTRY = re.compile(r"^_OPENVINO_OP_REG\((\w+), *([\w:]+)\)", re.MULTILINE)
@@ -33,7 +34,7 @@ _UNNAMED = Layout(
     (),
     least_inputs=0,
     least_outputs=0,
-    types=tuple(ELEMENT_TYPES),
+    types=tuple(OPENVINO_TYPES),
     usual=(None,),
 )
 
@@ -77,7 +78,7 @@ class OpenVinoOperations:
         factory = self._native.NodeFactory(f"opset{question.version}")
         attributes = {name: _attribute(value) for name, value in factory.create(question.name).get_attributes().items()}
         signature = question.signature
-        layout = layout_of(signature, tuple(ELEMENT_TYPES), _USUAL) if signature else _UNNAMED
+        layout = layout_of(signature, tuple(OPENVINO_TYPES), _USUAL) if signature else _UNNAMED
         for values in _required(signature):
             make = self._maker(factory, question.name, values, layout.least_inputs)
             found = taken(layout, make, optional=signature is not None)
@@ -113,12 +114,12 @@ class OpenVinoOperations:
         return int(node.get_output_size())
 
     def _zero(self, element_type: str) -> Any:
-        kind = getattr(self._native.Type, ELEMENT_TYPES[element_type])
+        kind = getattr(self._native.Type, OPENVINO_TYPES[element_type])
         return self._native.op.Constant(kind, self._native.Shape([]), [0])
 
     def _parameter(self, element_type: TypeOrAny) -> Any:
         types = self._native.Type
-        wanted = types.dynamic if element_type is None else getattr(types, ELEMENT_TYPES[element_type])
+        wanted = types.dynamic if element_type is None else getattr(types, OPENVINO_TYPES[element_type])
         return self._native.op.Parameter(wanted, self._native.PartialShape.dynamic())
 
 
@@ -151,5 +152,4 @@ def _attribute(value: Any) -> LibraryAttribute:
         kinds = {f"{_KINDS[type(one)]}s" for one in value if type(one) in _KINDS}
         return LibraryAttribute(frozenset(kinds or {f"{kind}s" for kind in _KINDS.values()}), tuple(value))
     kind = _KINDS.get(type(value))
-    default: AttributeValue | bool | None = value if kind else None
-    return LibraryAttribute(frozenset([kind] if kind else ()), default)
+    return LibraryAttribute(frozenset([kind]), value) if kind else LibraryAttribute(frozenset())

@@ -11,6 +11,7 @@ from ...cases.elements import Array
 from ...cases.onnx_model import feeds, onnx_bytes, output_names
 from ...cases.program import Program
 from ...cases.runner import Words
+from .base import imported
 from .onnx_library import Call, OnnxLibrary, to_numpy
 
 WORDS = (
@@ -34,7 +35,7 @@ class Tinygrad(OnnxLibrary):
 
     def __init__(self) -> None:
         super().__init__()
-        self._runner = self.imported("tinygrad.nn.onnx").OnnxRunner
+        self._runner = imported("tinygrad.nn.onnx", self.package).OnnxRunner
         if "DEV" not in os.environ:
             self.library.Device.DEFAULT = "CPU" if shutil.which("clang") else "PYTHON"
 

@@ -10,6 +10,7 @@ from ...cases.elements import Array
 from ...cases.onnx_model import onnx_model
 from ...cases.program import Program
 from ...cases.runner import Words
+from .base import imported
 from .onnx_library import Call, OnnxLibrary, to_numpy
 
 WORDS = (
@@ -38,7 +39,7 @@ class Tvm(OnnxLibrary):
 
     def __init__(self) -> None:
         super().__init__()
-        self._from_onnx = self.imported("tvm.relax.frontend.onnx").from_onnx
+        self._from_onnx = imported("tvm.relax.frontend.onnx", self.package).from_onnx
 
     def describe(self) -> dict[str, str]:
         """Return the target of the generated code."""

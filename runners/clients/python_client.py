@@ -19,7 +19,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Callable, NamedTuple, Protocol
+from typing import Any, Callable, Literal, NamedTuple
 
 if __name__ == "__main__":
     sys.path.pop(0)  # removes this file's folder
@@ -73,20 +73,24 @@ class Odd(NamedTuple):
     content: bytes
 
 
-class Library(Protocol):
-    """One library; subclasses implement what differs."""
+class Library:
+    """One library; subclasses implement what differs. `kind` is what it does with programs."""
 
+    standards = ("onnx",)
+    kind = "run"
     version: str
-    facts: Mapping[str, str]
+    facts: Mapping[str, str] = {}
 
     def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
         """Return a function that runs the program of a question on one value for each of its feeds.
 
         Raises the library's errors.
         """
+        raise NotImplementedError
 
-    def meaning(self, error: Exception) -> Unsupported | None:
-        """Return the kind of refusal that an exception's type shows, or None."""
+    def meaning(self, error: Exception) -> Unsupported | None:  # noqa: ARG002 - of subclasses
+        """Return the kind of refusal that an exception's type shows; None if only its words show it."""
+        return None
 
 
 # Tensors and values
@@ -184,43 +188,76 @@ def names_in(types: Iterable[str]) -> set[str]:
     return set(re.findall(r"\w+(?![\w(])", " ".join(types)))
 
 
-# Libraries
+# Libraries; the built-in runners use the functions and tables, too
+
+NO_KERNEL = re.compile(r"Could not find an implementation for (\S+?)\((\d+)\)")
+"""Onnxruntime's words for an operator version that a provider has no kernel for."""
+_FATAL_ONLY = 4
 
 
-class OnnxRuntime:
-    """onnxruntime on its CPU provider, set up like the built-in runner: one thread, no console output."""
+def quiet_options(library: Any, optimisations: str) -> tuple[Any, Any]:
+    """Return options of onnxruntime's sessions and of their runs: one thread, no console output."""
+    library.set_default_logger_severity(_FATAL_ONLY)
+    options, run_options = library.SessionOptions(), library.RunOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = run_options.log_severity_level = _FATAL_ONLY
+    options.graph_optimization_level = getattr(library.GraphOptimizationLevel, optimisations)
+    for pool in ("intra_op", "inter_op"):
+        options.add_session_config_entry(f"session.{pool}.allow_spinning", "0")
+    return options, run_options
+
+
+def runtime_facts(library: Any, provider: str, optimisations: str) -> dict[str, str]:
+    """Return how onnxruntime's sessions are made, and how the library was built."""
+    build = getattr(library, "get_build_info", lambda: "unknown")
+    return {"provider": provider, "graph_optimisations": optimisations, "threads": "1", "build": str(build())}
+
+
+def missing_kernel(native: Any, provider: str, words: str) -> Literal["other", "type", "operator-version"] | None:
+    """Return what a provider's kernels lack if an error says that there is none, else None.
+
+    `other` if the library does not list its kernels: onnxruntime before 1.16.
+    """
+    absent = NO_KERNEL.search(words)
+    if absent is None:
+        return None
+    if not hasattr(native, "get_all_opkernel_def"):
+        return "other"
+    of_version = (low <= int(absent[2]) <= high for low, high in _kernels_of(native, provider).get(absent[1], ()))
+    return "type" if any(of_version) else "operator-version"
+
+
+@functools.cache
+def _kernels_of(native: Any, provider: str) -> Mapping[str, Sequence[tuple[int, int]]]:
+    """Return a provider's kernels: by operator, the first and last version of each."""
+    versions: dict[str, list[tuple[int, int]]] = {}
+    for kernel in native.get_all_opkernel_def():
+        if kernel.provider == provider:
+            versions.setdefault(kernel.op_name, []).append(tuple(kernel.version_range))
+    return versions
+
+
+class OnnxRuntime(Library):
+    """onnxruntime on its CPU provider, set up like the built-in runner."""
 
     _provider = "CPUExecutionProvider"
-    _fatal_only = 4
 
     def __init__(self, optimisations: str = "ORT_ENABLE_ALL") -> None:
         import onnxruntime  # noqa: PLC0415
 
         self.library: Any = onnxruntime
         self.native: Any = onnxruntime.capi.onnxruntime_pybind11_state
-        self.library.set_default_logger_severity(self._fatal_only)
+        self._options, self.run_options = quiet_options(self.library, optimisations)
         self.version = str(self.library.__version__)
-        build = getattr(self.library, "get_build_info", lambda: "unknown")
-        self.facts: Mapping[str, str] = {
-            "provider": self._provider,
-            "graph_optimisations": optimisations,
-            "threads": "1",
-            "build": str(build()),
-        }
-        self._kernels: dict[str, list[tuple[int, int]]] = {}
-        self._options = self.library.SessionOptions()
-        self._options.intra_op_num_threads = self._options.inter_op_num_threads = 1
-        self._options.log_severity_level = self._fatal_only
-        self._options.graph_optimization_level = getattr(self.library.GraphOptimizationLevel, optimisations)
-        for pool in ("intra_op", "inter_op"):
-            self._options.add_session_config_entry(f"session.{pool}.allow_spinning", "0")
-        self.run_options = self.library.RunOptions()
-        self.run_options.log_severity_level = self._fatal_only
+        self.facts = runtime_facts(self.library, self._provider, optimisations)
+
+    def session(self, model: bytes) -> Any:
+        """Return a session, without the library's own fallback, which would print, and hide the first error."""
+        return self.library.InferenceSession(model, self._options, providers=[self._provider], enable_fallback=0)
 
     def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
         """Make a session."""
-        program, model = question["program"], base64.b64decode(question["model"])
-        session = self.library.InferenceSession(model, self._options, providers=[self._provider], enable_fallback=0)
+        program, session = question["program"], self.session(base64.b64decode(question["model"]))
         fed = [(one["name"], one["type"]) for one in feeds_of(program)]
         wanted = [(one["name"], one["type"]) for one in answers_of(program)]
         are_read = not names_in(type_ for _, type_ in wanted) & ODD_TYPES.keys()
@@ -262,14 +299,7 @@ class OnnxRuntime:
         """Return what NOT_IMPLEMENTED means; the list of kernels shows what is missing."""
         if not isinstance(error, self.native.NotImplemented):
             return None
-        absent = re.search(r"Could not find an implementation for (\S+?)\((\d+)\)", str(error))
-        if absent is None or not hasattr(self.native, "get_all_opkernel_def"):
-            return Unsupported(str(error))
-        for kernel in () if self._kernels else self.native.get_all_opkernel_def():
-            if kernel.provider == self._provider:
-                self._kernels.setdefault(kernel.op_name, []).append(tuple(kernel.version_range))
-        of_version = (low <= int(absent[2]) <= high for low, high in self._kernels.get(absent[1], ()))
-        return Unsupported(str(error), "type" if any(of_version) else "operator-version")
+        return Unsupported(str(error), missing_kernel(self.native, self._provider, str(error)) or "other")
 
 
 class OnnxRuntimeInfer(OnnxRuntime):
@@ -282,17 +312,12 @@ class OnnxRuntimeInfer(OnnxRuntime):
 
     def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
         """Load the model."""
-        answer = inferred_by_runtime(base64.b64decode(question["model"]), self._outputs)
+        answer = inferred_by_runtime(base64.b64decode(question["model"]), self.session)
         return lambda _values: answer
 
-    def _outputs(self, model: bytes) -> Sequence[Any]:
-        session = self.library.InferenceSession(model, self._options, providers=[self._provider], enable_fallback=0)
-        ports: Sequence[Any] = session.get_outputs()
-        return ports
 
-
-def inferred_by_runtime(model: bytes, outputs_of: Callable[[bytes], Sequence[Any]]) -> list[str]:
-    """Return what onnxruntime infers of a model's outputs, as text; `outputs_of` loads a model and returns its outputs.
+def inferred_by_runtime(model: bytes, session_of: Callable[[bytes], Any]) -> list[str]:
+    """Return what onnxruntime infers of a model's outputs, as text; `session_of` loads a model.
 
     Where the library cannot find a type itself, its model with the types that ONNX's IR wants is valid, and nothing is
     known. Raises the library's errors.
@@ -304,7 +329,7 @@ def inferred_by_runtime(model: bytes, outputs_of: Callable[[bytes], Sequence[Any
         asked = "opconform_rank"
         node = _field(1, _field(1, name) + _field(2, asked) + _field(4, "Shape"))
         try:  # messages of protobuf merge where they are joined
-            ports = outputs_of(model + _field(7, node + _field(12, _field(1, asked))))
+            ports = session_of(model + _field(7, node + _field(12, _field(1, asked)))).get_outputs()
         except Exception:  # Shape is missing for this type or in this opset
             return False
         return any(port.name == asked and port.shape == [0] for port in ports)
@@ -319,11 +344,11 @@ def inferred_by_runtime(model: bytes, outputs_of: Callable[[bytes], Sequence[Any
         return f"{words}[{','.join('?' if dim is None else str(dim) for dim in port.shape)}]"
 
     try:
-        return [text(port) for port in outputs_of(model)]
+        return [text(port) for port in session_of(model).get_outputs()]
     except Exception as error:
         if "type inference failed" not in str(error):
             raise
-        return ["?" for _ in outputs_of(typed)]
+        return ["?" for _ in session_of(typed).get_outputs()]
 
 
 RUNTIME_NAMES: Mapping[str, str] = {"float": "float32", "double": "float64"}
@@ -391,7 +416,7 @@ def _read(value: Any) -> Any:
     return Odd(name, shape, ctypes.string_at(value.data_ptr(), size) if size else b"")
 
 
-class OnnxReference:
+class OnnxReference(Library):
     """onnx.reference.ReferenceEvaluator without NumPy's warnings; it takes arrays of ml_dtypes if that is installed."""
 
     def __init__(self) -> None:
@@ -399,7 +424,6 @@ class OnnxReference:
 
         self.library: Any = onnx
         self.version = str(onnx.__version__)
-        self.facts: Mapping[str, str] = {}
 
     def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
         """Make an evaluator."""
@@ -413,10 +437,10 @@ class OnnxReference:
             given = {one["name"]: _array(_typed(one["type"], value)) for one, value in zip(feeds, values)}
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)
-                found = evaluator.run(None, given)
-            return (
-                [_held(type_, _plain(one)) for type_, one in zip(types, found)] if len(types) == len(found) else found
-            )
+                found: Sequence[Any] = evaluator.run(None, given)
+            if len(types) != len(found):
+                return found
+            return [optional_item(type_, _plain(one)) for type_, one in zip(types, found)]
 
         return run
 
@@ -426,7 +450,7 @@ class OnnxReference:
         return Unsupported(words) if isinstance(error, NotImplementedError) else None
 
 
-def _held(type_: str, answer: Any) -> Any:
+def optional_item(type_: str, answer: Any) -> Any:
     """Return an answer as a value: the evaluator gives an optional as a list of one item, which may be missing."""
     if not type_.startswith("optional(") or not isinstance(answer, list):
         return answer
@@ -488,20 +512,68 @@ def _ml_dtypes() -> Mapping[str, Any]:
     return {name: np.dtype(getattr(ml_dtypes, theirs)) for name, theirs in names.items() if hasattr(ml_dtypes, theirs)}
 
 
-_OPENVINO_SETTINGS: Mapping[str, str] = {
+OPENVINO_SETTINGS: Mapping[str, str] = {
     "INFERENCE_PRECISION_HINT": "f32",
     "NUM_STREAMS": "1",
     "INFERENCE_NUM_THREADS": "1",
-    "ENABLE_CPU_PINNING": "NO",
+    "ENABLE_CPU_PINNING": "NO",  # pinned workers could share one core
 }
+"""The settings of OpenVINO's CPU plugin."""
+
+OPENVINO_TYPES: Mapping[str, str] = {
+    "bool": "boolean",
+    "string": "string",
+    **{name: one.openvino for name, one in ODD_TYPES.items() if one.openvino},
+    **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
+    **{f"int{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
+}
+"""OpenVINO's names of its element types."""
+
 _MISNAMED: Mapping[tuple[str, str], str] = {("LogicalXor", "opset1"): "opset2"}
 """Operations whose name differs in the set that introduced them."""
 
 
-class OpenVinoOnnx:
-    """OpenVINO's ONNX front end and CPU plugin, set up like the built-in runner: float32, one thread."""
+def openvino_part(name: str) -> Any:
+    """Return a module of OpenVINO, which old versions have in `openvino.runtime`."""
+    try:
+        return importlib.import_module(f"openvino.{name}")
+    except ModuleNotFoundError:
+        return importlib.import_module(f"openvino.runtime.{name}")
 
-    standards = ("onnx",)
+
+def places_of(ports: Sequence[Any], feeds: Sequence[tuple[str, str | None, int]]) -> list[int | None]:
+    """Return the position of each feed among a compiled model's inputs, None for one that is unused and dropped.
+
+    `feeds` are names, OpenVINO's element types and ranks. An input that is also an output only has the output's name.
+    Such inputs are matched with the remaining feeds in order, by type and rank.
+    """
+    named = {name: index for index, port in enumerate(ports) for name in port.get_names()}
+    places: dict[str, int | None] = {name: named.get(name) for name, _, _ in feeds}
+    for index in sorted(set(range(len(ports))) - set(places.values())):
+        of_port, shape = ports[index].get_element_type().get_type_name(), ports[index].get_partial_shape()
+        for name, type_, rank in feeds:
+            has_rank = shape.rank.is_dynamic or shape.rank.get_length() == rank
+            if places[name] is None and type_ == of_port and has_rank:
+                places[name] = index
+                break
+    return list(places.values())
+
+
+def openvino_factory(name: str, version: int | str) -> tuple[Any, str]:
+    """Return what makes nodes of an operation set, and the set's fault: its node is not of exactly this version.
+
+    A version is named after the set that introduced it. The fault is empty if there is none.
+    """
+    factory = openvino_part("utils.node_factory").NodeFactory(f"opset{version}")
+    made = factory.create(name).get_type_info().version_id
+    if made == _MISNAMED.get((name, f"opset{version}"), f"opset{version}"):
+        return factory, ""
+    return factory, f"the newest {name} in operation set {version} comes from {made}"
+
+
+class OpenVinoOnnx(Library):
+    """OpenVINO's ONNX front end and CPU plugin, set up like the built-in runner: float32, one thread."""
 
     def __init__(self) -> None:
         sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # it would send on import
@@ -511,20 +583,13 @@ class OpenVinoOnnx:
         self.version = str(openvino.get_version()).partition("-")[0]
         self._core = openvino.Core()
         plugin = self._core.get_versions("CPU")["CPU"]
-        self.facts: Mapping[str, str] = {
+        self.facts = {
             "device": "CPU",
             "plugin": f"{plugin.description} {plugin.build_number}",
             "precision_hint": "f32",
-            "threads": _OPENVINO_SETTINGS["INFERENCE_NUM_THREADS"],
+            "threads": OPENVINO_SETTINGS["INFERENCE_NUM_THREADS"],
         }
-        odd = {one.openvino: name for name, one in ODD_TYPES.items() if one.openvino}
-        numbers = {
-            f"{letter}{bits}": f"{kind}{bits}"
-            for letter, kind in (("i", "int"), ("u", "uint"), ("f", "float"))
-            for bits in (8, 16, 32, 64)
-            if (letter, bits) != ("f", 8)
-        }
-        self._names = {"boolean": "bool", "string": "string", **numbers, **odd}
+        self._names = {theirs: ours for ours, theirs in OPENVINO_TYPES.items()}
 
     def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
         """Compile the model."""
@@ -532,8 +597,10 @@ class OpenVinoOnnx:
         for one in (*feeds, *answers_of(question["program"])):
             if "(" in one["type"]:
                 raise Unsupported(f"OpenVINO has no inputs and outputs of type {one['type']}", "type")
-        compiled = self._core.compile_model(self._model(question), "CPU", _OPENVINO_SETTINGS)
-        request, places = compiled.create_infer_request(), self._places(compiled.inputs, feeds)
+        compiled = self._core.compile_model(self._model(question), "CPU", OPENVINO_SETTINGS)
+        request = compiled.create_infer_request()
+        described = [(one["name"], OPENVINO_TYPES.get(one["type"]), len(one["dims"])) for one in feeds]
+        places = places_of(compiled.inputs, described)
 
         def run(values: list[Any]) -> Sequence[Any]:
             for place, value in zip(places, values):
@@ -547,22 +614,6 @@ class OpenVinoOnnx:
 
     def _model(self, question: Mapping[str, Any]) -> Any:
         return self._core.read_model(base64.b64decode(question["model"]))
-
-    def _places(self, ports: Sequence[Any], feeds: Sequence[Mapping[str, Any]]) -> list[int | None]:
-        """Return the position of each feed among the inputs, None for one that is dropped.
-
-        An input that is also an output has the output's name; such inputs are found by type and rank.
-        """
-        named = {name: index for index, port in enumerate(ports) for name in port.get_names()}
-        found: dict[str, int | None] = {feed["name"]: named.get(feed["name"]) for feed in feeds}
-        for place in sorted(set(range(len(ports))) - set(found.values())):
-            told, shape = self._name(ports[place]), ports[place].get_partial_shape()
-            for feed in feeds:
-                rank = shape.rank.get_length() if shape.rank.is_static else len(feed["dims"])
-                if found[feed["name"]] is None and (feed["type"], len(feed["dims"])) == (told, rank):
-                    found[feed["name"]] = place
-                    break
-        return list(found.values())
 
     def _name(self, tensor: Any) -> str:
         told = str(tensor.get_element_type().get_type_name())
@@ -581,7 +632,7 @@ class OpenVinoOnnx:
         return tensor
 
     def _type(self, name: str) -> Any:
-        theirs = next((one for one, ours in self._names.items() if ours == name), "")
+        theirs = OPENVINO_TYPES.get(name, "")
         if not hasattr(self.library.Type, theirs):
             raise Unsupported(f"OpenVINO has no element type {name}", "type")
         return getattr(self.library.Type, theirs)
@@ -594,10 +645,6 @@ class OpenVinoOnnx:
             return tensor.bytes_data if tensor.get_size() else np.empty(shape, object)
         return np.array(tensor.data)
 
-    def meaning(self, _error: Exception) -> Unsupported | None:
-        """Return None: only the words show the meaning."""
-        return None
-
 
 class OpenVino(OpenVinoOnnx):
     """OpenVINO's own operations on its CPU plugin; each program is a model of one node."""
@@ -606,18 +653,16 @@ class OpenVino(OpenVinoOnnx):
 
     def _model(self, question: Mapping[str, Any]) -> Any:
         program, nodes = question["program"], dict[str, Any]()
-        name, version = program["name"], f"opset{program['version']}"
+        name = program["name"]
         for one in filter(None, program["inputs"]):
             if one["name"] not in nodes:
                 constant = question["constants"].get(one["constant"])
                 nodes[one["name"]] = self._input(one, None if constant is None else tensor_of(constant))
         if any(one["kind"] == "graph" for one in program["attributes"]):
             raise Unsupported(f"this runner does not support the bodies of {name}", "attribute")
-        factory = self._part("utils.node_factory").NodeFactory(version)
-        made = factory.create(name).get_type_info().version_id
-        if made != _MISNAMED.get((name, version), version):
-            words = f"the newest {name} in operation set {program['version']} comes from {made}"
-            raise Unsupported(words, "operator-version")
+        factory, fault = openvino_factory(name, program["version"])
+        if fault:
+            raise Unsupported(fault, "operator-version")
         given = [nodes[one["name"]] for one in program["inputs"] if one is not None]
         node = factory.create(name, given, {one["name"]: _attribute(one) for one in program["attributes"]})
         known = node.get_attributes()
@@ -628,7 +673,7 @@ class OpenVino(OpenVinoOnnx):
         return self.library.Model(outputs, [nodes[one["name"]] for one in feeds_of(program)], name)
 
     def _input(self, told: Mapping[str, Any], constant: Any) -> Any:
-        operations, dims = self._part("op"), [-1 if isinstance(size, str) else size for size in told["dims"]]
+        operations, dims = openvino_part("op"), [-1 if isinstance(size, str) else size for size in told["dims"]]
         if constant is not None:
             node = operations.Constant(self._tensor(constant))
         else:
@@ -640,13 +685,6 @@ class OpenVino(OpenVinoOnnx):
         node.set_friendly_name(told["name"])
         return node
 
-    def _part(self, name: str) -> Any:
-        """Return a module of the library, which old versions have in `openvino.runtime`."""
-        try:
-            return importlib.import_module(f"openvino.{name}")
-        except ModuleNotFoundError:
-            return importlib.import_module(f"openvino.runtime.{name}")
-
 
 def _attribute(told: Mapping[str, Any]) -> Any:
     """Return the value of an attribute; numbers that JSON lacks come as text."""
@@ -656,7 +694,7 @@ def _attribute(told: Mapping[str, Any]) -> Any:
     return bool(value) if kind == "boolean" else value
 
 
-class OnnxTool:
+class OnnxTool(Library):
     """A tool of the onnx package that runs nothing; `kind` and settings as in the built-in runner."""
 
     newest = 26  # of conversions, as in the built-in runner
@@ -669,7 +707,6 @@ class OnnxTool:
         self.library: Any = onnx
         self.kind = kind
         self.version = str(onnx.__version__)
-        self.facts: Mapping[str, str] = {}
         self._settings = settings
 
     def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
@@ -680,14 +717,7 @@ class OnnxTool:
         if self.kind == "check":
             self.library.checker.check_model(model, **self._settings)
         elif self.kind == "infer":
-            for output in model.graph.output:
-                output.ClearField("type")
-            made = self.library.shape_inference.infer_shapes(model, **self._settings)
-            names = {
-                number: RUNTIME_NAMES.get(name.lower(), name.lower())
-                for name, number in self.library.TensorProto.DataType.items()
-            }
-            answer = [type_text(output.type, names) for output in made.graph.output]
+            answer = inferred_by_onnx(self.library, model, self._settings)
         else:
             program = question["program"]
             if program["domain"]:
@@ -697,9 +727,15 @@ class OnnxTool:
             answer = [np.frombuffer(made.SerializeToString(), np.uint8)]
         return lambda _values: answer
 
-    def meaning(self, _error: Exception) -> Unsupported | None:
-        """Return None: the built-in runner's table decides."""
-        return None
+
+def inferred_by_onnx(library: Any, model: Any, settings: Mapping[str, bool]) -> list[str]:
+    """Return what the onnx package infers of a model's outputs, as text, without what the model says of their types."""
+    for output in model.graph.output:
+        output.ClearField("type")
+    made = library.shape_inference.infer_shapes(model, **settings)
+    numbers = library.TensorProto.DataType.items()
+    names = {number: RUNTIME_NAMES.get(name.lower(), name.lower()) for name, number in numbers}
+    return [type_text(output.type, names) for output in made.graph.output]
 
 
 def type_text(proto: Any, names: Mapping[int, str]) -> str:
@@ -725,19 +761,20 @@ def type_text(proto: Any, names: Mapping[int, str]) -> str:
 
 
 LIBRARIES: Mapping[str, Callable[[], Library]] = {
+    "onnxruntime": OnnxRuntime,
+    "onnxruntime-noopt": lambda: OnnxRuntime("ORT_DISABLE_ALL"),
+    "onnx-reference": OnnxReference,
+    "openvino-onnx": OpenVinoOnnx,
+    "openvino": OpenVino,
     "onnx-infer": lambda: OnnxTool("infer"),
     "onnx-infer-strict": lambda: OnnxTool("infer", check_type=True, strict_mode=True),
     "onnx-infer-data": lambda: OnnxTool("infer", data_prop=True),
     "onnx-check": lambda: OnnxTool("check"),
     "onnx-check-full": lambda: OnnxTool("check", full_check=True),
     "onnx-convert": lambda: OnnxTool("convert"),
-    "onnxruntime": OnnxRuntime,
     "onnxruntime-infer": OnnxRuntimeInfer,
-    "onnxruntime-noopt": lambda: OnnxRuntime("ORT_DISABLE_ALL"),
-    "onnx-reference": OnnxReference,
-    "openvino-onnx": OpenVinoOnnx,
-    "openvino": OpenVino,
 }
+"""By the names of the built-in runners."""
 
 
 # Questions and answers
@@ -768,8 +805,7 @@ class Client:
         self._library = LIBRARIES[self._name]()
         told = {"answer": "hello", "protocol": 1, "name": self._name, "version": self._library.version}
         facts = {**self._library.facts, "python": platform.python_version(), "numpy": np.__version__}
-        standards, kind = getattr(self._library, "standards", ("onnx",)), getattr(self._library, "kind", "run")
-        return {**told, "standards": standards, "facts": facts, **({} if kind == "run" else {"kind": kind})}
+        return {**told, "standards": self._library.standards, "facts": facts, "kind": self._library.kind}
 
     def _prepare(self, question: Mapping[str, Any]) -> dict[str, Any]:
         for one in question.get("drop", ()):
@@ -786,7 +822,7 @@ class Client:
         found: list[Any] = []
         types = [one["type"] for one in answers_of(program)]
         outputs = list(run(values))
-        if hasattr(self._library, "kind"):  # texts or bytes, whatever the types of the program's outputs
+        if self._library and self._library.kind != "run":  # texts or bytes, whatever the types of the program's outputs
             return {"answer": "outputs", "outputs": [told_of(one) for one in outputs]}
         types += ["float32"] * (len(outputs) - len(types))
         structure = [flattened(type_, value, found) for type_, value in zip(types, outputs)]

@@ -13,7 +13,7 @@ import zlib
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from types import TracebackType
 from typing import Any, Final, NamedTuple
 
@@ -23,9 +23,9 @@ from ...cases.errors import OpconformError
 from ...cases.results import Outcome, Result
 from ...specs.loader import default_root
 from ..pool import Limits, WorkerStartError
-from .execute import Assignment
+from .execute import Assignment, Death
 from .host import About
-from .running import Death, Judged, batched, refuse_unasked, run_cases
+from .running import Judged, batched, refuse_unasked, run_cases
 
 _REACH: Final = 10.0  # seconds for a scheduler to answer
 _WORKERS: Final = 30.0  # seconds for a suitable worker to appear
@@ -41,6 +41,7 @@ _DESERTED: Final = 300.0  # seconds without any worker, after which the run give
 _LOST: Final = "the connection to the dask scheduler was lost; the results so far are kept"
 
 
+@dataclass
 class DaskExecutor:
     """Runs cases on a cluster; a context that is entered once.
 
@@ -49,27 +50,20 @@ class DaskExecutor:
     and workers must appear. Entering raises OpconformError if no scheduler answers or no worker has the resources.
     """
 
-    def __init__(
-        self,
-        address: str | None,
-        *,
-        resources: Mapping[str, float],
-        jobs: int = 1,
-        patience: float = _WORKERS,
-    ) -> None:
-        self._address = address
-        self._resources = resources
-        self._jobs = jobs
-        self._patience = patience
-        self._open = contextlib.ExitStack()
-        self._client: Any = None
-        self._workers = 0
+    address: str | None
+    _: KW_ONLY
+    resources: Mapping[str, float]
+    jobs: int = 1
+    patience: float = _WORKERS
+    _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _client: Any = None
+    _workers: int = 0
 
     def __enter__(self) -> DaskExecutor:
         with contextlib.ExitStack() as opening:
             opening.enter_context(_silence())
-            address = self._address or opening.enter_context(self._own_cluster()).scheduler_address
-            self._client = opening.enter_context(contextlib.closing(_client(address, min(_REACH, self._patience))))
+            address = self.address or opening.enter_context(self._own_cluster()).scheduler_address
+            self._client = opening.enter_context(contextlib.closing(_client(address, min(_REACH, self.patience))))
             self._await_workers(address)
             self._open = opening.pop_all()
         return self
@@ -93,18 +87,18 @@ class DaskExecutor:
         Raises OpconformError if a worker cannot take part (it lacks this suite or the backend, or has another version),
         or if the scheduler or all workers are lost.
         """
-        run = _ClusterRun(self._client, assignment, limits, batches, self._resources)
+        run = _ClusterRun(self._client, assignment, limits, batches, self.resources)
         yield from run.results()
         self._workers = max(self._workers, len(run.workers))
 
     def description(self) -> Mapping[str, object]:
         """Return what `run.json` says about the executor."""
-        return {"kind": "dask", "workers": self._workers, "resources": dict(self._resources)}
+        return {"kind": "dask", "workers": self._workers, "resources": dict(self.resources)}
 
     def _own_cluster(self) -> Any:
         make: Any = LocalCluster  # dask has no type annotations
         return make(
-            n_workers=self._jobs,
+            n_workers=self.jobs,
             threads_per_worker=1,
             processes=True,
             dashboard_address=":0",
@@ -112,15 +106,15 @@ class DaskExecutor:
         )
 
     def _await_workers(self, address: str) -> None:
-        end = time.monotonic() + self._patience
-        while not _slots(self._client, self._resources):
+        end = time.monotonic() + self.patience
+        while not _slots(self._client, self.resources):
             if time.monotonic() > end:
-                raise OpconformError(f"after {self._patience:g} s, {self._what_is_missing(address)}")
+                raise OpconformError(f"after {self.patience:g} s, {self._what_is_missing(address)}")
             time.sleep(_LOOK_AGAIN)
 
     def _what_is_missing(self, address: str) -> str:
         workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
-        needed = _words(self._resources)
+        needed = _words(self.resources)
         if not workers:
             return f"the scheduler at {address} still has no workers; start one with `dask worker {address}`"
         there = Counter(_words(worker["resources"]) or "no resources" for worker in workers)

@@ -18,8 +18,8 @@ from ...cases.ids import operator_version_of
 from ...cases.program import ModelProgram, Program
 from ...cases.results import Outcome
 from ..judging.answers import Answer, Answered, Answers, Refusal
-from ..judging.judge import Requirements, Verdict, asks_again, judge
-from ..judging.terms import silences
+from ..judging.judge import WRONG, Requirements, Verdict, asks_again, judge
+from ..judging.terms import ALWAYS_FAILING, silences
 from ..pool import Loss
 from .host import Hosts, OurFailure, Request
 
@@ -31,7 +31,6 @@ TEXT = "text"
 """Judged by nothing else: only the opset changes, and the node means the same there."""
 
 _ARITHMETIC = frozenset(silences())
-_FAILING = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ class _Attempt:
     @property
     def fails(self) -> bool:
         """Whether the expectation does not admit it."""
-        return self.verdict.outcome in _FAILING | {Outcome.ERROR, Outcome.CRASH, Outcome.TIMEOUT}
+        return self.verdict.outcome in ALWAYS_FAILING
 
 
 @runtime_checkable
@@ -66,6 +65,48 @@ class ReadsModels(Protocol):
 
     def is_kept(self, case: Batch, converted: ModelProgram, /) -> bool:
         """Return whether the text alone says that a conversion means what a single case's program means."""
+
+
+@dataclass
+class _Conversion:
+    """A conversion of a case's program, and what the text of the version that it is in now says of it."""
+
+    case: Batch
+    program: ModelProgram
+    models: ReadsModels | None
+
+    @functools.cached_property
+    def admitted(self) -> Expectation | None:
+        """Return what that text admits, None if that is unknown."""
+        return None if self.models is None else self.models.admitted(self.program, self.case.tensors())
+
+    def own_verdict(self, attempt: _Attempt) -> Verdict | None:
+        """Return the verdict on an attempt by that text; None if it says nothing of it."""
+        if self.admitted is None:
+            return None
+        if attempt.answer is None:
+            return attempt.verdict
+        answers = Answers.of([attempt.answer])
+        batch = Batch.of_case(self.case.ids[0], self.program, self.case.tensors(), self.admitted)
+        (verdict,) = judge(batch, answers, again=answers if asks_again(self.admitted) else None)
+        return verdict
+
+    def unless_own_fault(self, attempt: _Attempt) -> _Attempt:
+        """Return an attempt, as one that shows nothing if the backend is wrong by that text."""
+        own = self.own_verdict(attempt) if attempt.fails else None
+        if own is None or own.outcome is Outcome.PASS:
+            return attempt
+        words = f"wrong by the text of the conversion's own version ({attempt.words})"
+        return _Attempt(Verdict(Outcome.UNSUPPORTED), words)
+
+    def verdict(self, name: str, right: Mapping[str, Verdict], attempt: _Attempt) -> Verdict:
+        """Return the verdict of `same_reading`; what that text leaves open, too, may be answered anew."""
+        verdict = same_reading(name, right, attempt.verdict, attempt.words)
+        if attempt.verdict.outcome is not Outcome.PASS or verdict.outcome is Outcome.PASS:
+            return verdict
+        own = self.own_verdict(attempt)
+        still_open = frozenset() if own is None else frozenset(own.behaviour)
+        return same_reading(name, right, attempt.verdict, attempt.words, still_open)
 
 
 @dataclass
@@ -120,8 +161,7 @@ class Conversions:
         right: dict[str, Verdict] = {}
         after: dict[str, _Attempt] = {}
         attempts: list[str] = []
-        own = functools.cache(lambda: None if self.models is None else self.models.admitted(converted, case.tensors()))
-        by_own_text = functools.partial(_own_verdict, case, converted, own)
+        conversion = _Conversion(case, converted, self.models)
         for name in EVALUATORS:
             original = self._attempt(name, case, case.program, required)
             if original.verdict.outcome is not Outcome.PASS:
@@ -129,13 +169,13 @@ class Conversions:
                 continue
             right[name] = original.verdict
             attempt = self._attempt(name, case, converted, required)
-            after[name] = _own_fault(attempt, by_own_text)
+            after[name] = conversion.unless_own_fault(attempt)
             for judge_ in right:  # one may answer an open question after the conversion as another did before it
-                verdict = _same_reading(judge_, right, after[judge_], by_own_text)
+                verdict = conversion.verdict(judge_, right, after[judge_])
                 if verdict.outcome is Outcome.PASS:
                     return verdict
         attempts += [f"{name}: right on the original; on the conversion {a.words}" for name, a in after.items()]
-        verdicts = [_same_reading(name, right, after[name], by_own_text) for name in right]
+        verdicts = [conversion.verdict(name, right, after[name]) for name in right]
         failures = [verdict for verdict in verdicts if verdict.outcome is not Outcome.UNSUPPORTED]
         why = f"not judged: no backend is right on the original and runs the conversion ({'; '.join(attempts)})"
         return failures[0] if failures else Verdict(Outcome.UNSUPPORTED, detail=why, reason="other")
@@ -157,13 +197,12 @@ class Conversions:
             return _Attempt(Verdict(Outcome.CRASH), f"the process ended ({answer.exit or answer.kind})")
         if isinstance(answer, OurFailure):
             return _Attempt(Verdict(Outcome.UNSUPPORTED), answer.words)
+        (verdict,) = judge(case, Answers.of([answer]), required)
         if isinstance(answer, Refusal):
-            (verdict,) = judge(case, Answers.of([answer]), required)
             admitted = verdict.outcome is Outcome.PASS  # the text lets it refuse: that shows nothing about a conversion
             outcome = Outcome.UNSUPPORTED if answer.unsupported or admitted else Outcome.ERROR
             said = f"{'refuses, as it may' if admitted else outcome} ({answer.words})"
             return _Attempt(Verdict(outcome, detail=answer.words, reason=answer.reason), said, answer)
-        (verdict,) = judge(case, Answers.of([answer]), required)
         said = f"{verdict.outcome}" + (f" ({verdict.detail})" if verdict.detail else "")
         return _Attempt(verdict, said, answer)
 
@@ -204,48 +243,9 @@ def same_reading(
         return replace(verdict, outcome=Outcome.WRONG_VALUE, detail=detail, level=None)
     if verdict.outcome is Outcome.UNSUPPORTED:
         return verdict
-    if verdict.outcome in _FAILING:
+    if verdict.outcome in WRONG:
         return replace(verdict, detail=f"the conversion means something else, on {name}: {detail}")
     return Verdict(Outcome.ERROR, detail=f"the conversion no longer runs on {name}: {detail}", reason=verdict.reason)
-
-
-def _own_verdict(
-    case: Batch, converted: ModelProgram, admitted: Callable[[], Expectation | None], attempt: _Attempt
-) -> Verdict | None:
-    """Return the verdict on an attempt by the text of the conversion's version; None if it says nothing of it."""
-    own = admitted()
-    if own is None:
-        return None
-    if attempt.answer is None:
-        return attempt.verdict
-    answers = Answers.of([attempt.answer])
-    batch = Batch.of_case(case.ids[0], converted, case.tensors(), own)
-    (verdict,) = judge(batch, answers, again=answers if asks_again(own) else None)
-    return verdict
-
-
-def _own_fault(attempt: _Attempt, by_own_text: Callable[[_Attempt], Verdict | None]) -> _Attempt:
-    """Return an attempt at a conversion that shows nothing if the backend is wrong by that version's own text."""
-    own = by_own_text(attempt) if attempt.fails else None
-    if own is None or own.outcome is Outcome.PASS:
-        return attempt
-    words = f"wrong by the text of the conversion's own version ({attempt.words})"
-    return _Attempt(Verdict(Outcome.UNSUPPORTED), words)
-
-
-def _same_reading(
-    name: str,
-    right: Mapping[str, Verdict],
-    attempt: _Attempt,
-    by_own_text: Callable[[_Attempt], Verdict | None],
-) -> Verdict:
-    """Return the verdict of `same_reading`; what the new version leaves open, too, may be answered anew."""
-    verdict = same_reading(name, right, attempt.verdict, attempt.words)
-    if attempt.verdict.outcome is not Outcome.PASS or verdict.outcome is Outcome.PASS:
-        return verdict
-    own = by_own_text(attempt)
-    still_open = frozenset() if own is None else frozenset(own.behaviour)
-    return same_reading(name, right, attempt.verdict, attempt.words, still_open)
 
 
 def converted_program(program: Program, answer: Answer) -> ModelProgram | None:

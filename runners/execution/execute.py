@@ -5,9 +5,6 @@ The backend runs in the host's process, never in this one, which knows the expec
 
 from __future__ import annotations
 
-import contextlib
-import gc
-import importlib
 import itertools
 import json
 import sys
@@ -16,9 +13,8 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from types import MappingProxyType
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -27,16 +23,9 @@ from ...cases.elements import Array
 from ...cases.errors import OpconformError
 from ...cases.results import Outcome, Result
 from ...cases.runner import BackendKind
-from ..judging.answers import (
-    Answer,
-    Answered,
-    Answers,
-    GatheredAnswers,
-    Refusal,
-    same_answer,
-)
-from ..judging.judge import Verdict, asks_again, judge
-from ..pool import Limits, Loss, Phase, Stray, WorkerStartError
+from ..judging.answers import Answer, Answered, Answers, GatheredAnswers, Refusal, same_answer
+from ..judging.judge import WRONG, Verdict, asks_again, judge
+from ..pool import Limits, Loss, LossKind, Phase, Stray, WorkerStartError
 from ..registry import BackendSpec, backend_spec
 from .converting import Conversions, ReadsModels
 from .host import (
@@ -48,6 +37,9 @@ from .host import (
     Reply,
     Request,
     SideEffect,
+    Unfit,
+    collect_less,
+    import_early,
 )
 
 __all__ = ["ABOUT", "Assignment", "Attach", "Isolation", "Worker"]
@@ -61,7 +53,6 @@ UNFIT = b"@unfit "
 Begin: TypeAlias = Callable[[int, Phase], None]
 
 _OUTPUTS = "outputs"
-_OBJECTS_BETWEEN_COLLECTIONS = 50_000
 _SECONDS = 0.05
 """Seconds after which the answers so far are judged, so that a slow backend's results keep coming."""
 _AHEAD = 2
@@ -70,16 +61,12 @@ _BLOCK, _BLOCK_BYTES = 24, 1 << 20
 """Number of cases, and bytes of inputs, at which a message to the host (a block of batches) is full."""
 _PROVEN = 3
 """Number of failures of a batch that each run again on a fresh program; the others then share one fresh program."""
-_CONFIRMED = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ERROR})
+_CONFIRMED = WRONG | {Outcome.ERROR}
 _NOTED = 8
 """Number of deaths of a worker's hosts that no case explains, after which each further one is charged to its case."""
 _NONE = Refusal("", unsupported=False, reason="other")
 """Stands for a missing answer, in a lane whose verdict is set elsewhere."""
 _OUTCOME_OF_LOSS = {"timeout": Outcome.TIMEOUT, "raised": Outcome.RUNNER_ERROR}
-
-
-class _Unfit(Exception):  # noqa: N818 - says of our side what NotInstalled says of the user's
-    """The backend's runner does not fit its library's release; the text is for the user."""
 
 
 @runtime_checkable
@@ -126,9 +113,7 @@ class Assignment:
 
     def warm(self) -> None:
         """Import what workers need, in the process that they are forked from; nothing of the backend."""
-        for module in ("numpy.random", *getattr(self.source, "preload", ())):
-            with contextlib.suppress(Exception):  # the worker will report the error
-                importlib.import_module(module)
+        import_early(getattr(self.source, "preload", ()))
 
     def __call__(self) -> Worker:
         """Open the backend in a host of the worker. Raises WorkerStartError."""
@@ -137,16 +122,14 @@ class Assignment:
         except WorkerStartError as error:
             sys.stderr.write(error.tail)  # this process's last lines are reported
             raise
-        gc.freeze()  # the imported modules stay: the garbage collector need not visit them again and again
-        gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+        collect_less()
         kind, source, attach = hosts.about.kind, self.source, self.attach
         if kind != "run":  # what other attachments say is about values
             attach = {name: made for name, made in attach.items() if name == _OUTPUTS}
             source = source.meaning(kind) if isinstance(source, HasMeanings) else source
-        required = MappingProxyType(dict(self.required))
         models = source if isinstance(source, ReadsModels) else None
         conversions = Conversions(self._evaluator, models) if kind == "convert" else None
-        return Worker(hosts, self.backend.name, source, required, attach, conversions)
+        return Worker(hosts, self.backend.name, source, self.required, attach, conversions)
 
     def _evaluator(self, name: str) -> Hosts:
         """Open a backend that runs conversions. Raises WorkerStartError, NotInstalled."""
@@ -157,7 +140,7 @@ class Assignment:
 class PendingBatch:
     """Cases for a host to run, from position `index` among the keys on, with their requests and ids.
 
-    `sibling`: whether the first request is for the valid sibling of invalid cases. `places` identify the replies once
+    `sibling`: the valid sibling of invalid cases, if the first request is for it. `places` identify the replies once
     the requests are sent.
     """
 
@@ -165,8 +148,24 @@ class PendingBatch:
     index: int
     requests: Sequence[Request]
     ids: Sequence[str]
-    sibling: bool = False
+    sibling: str | None = None
     places: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """The end of a worker process that no case is charged with: `case` was in progress, but passes in its own worker.
+
+    `case` is None if it is unknown. `exit` says how the process ended, `tail` is its last output, `before` has the last
+    cases that it ran before.
+    """
+
+    backend: str
+    case: str | None
+    kind: LossKind
+    exit: str
+    tail: str
+    before: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -246,7 +245,7 @@ class Worker:
             return
         try:
             yield from self._judged(keys, begin)
-        except _Unfit as error:
+        except Unfit as error:
             yield UNFIT + str(error).encode()
 
     def _judged(self, keys: Sequence[str], begin: Begin) -> Iterator[bytes]:
@@ -304,10 +303,10 @@ class Worker:
 
     def _turn(self, batch: Batch, index: int) -> PendingBatch:
         requests, ids = [], list(batch.ids)
-        sibling = batch.valid_variant is not None and batch.valid_variant not in self._siblings
-        if batch.valid_variant is not None and sibling:
+        sibling = None if batch.valid_variant in self._siblings else batch.valid_variant
+        if sibling is not None:
             make = self.source.unanswered if isinstance(self.source, HasQuestions) else self.source.case
-            valid = make(batch.valid_variant)  # whether it is refused matters, not what it answers
+            valid = make(sibling)  # whether it is refused matters, not what it answers
             requests.append(Request(0, valid.program, valid.tensors(), phase="sibling", together=True))
             ids.insert(0, batch.ids[0])
         fresh: Freshness = "own" if asks_again(batch.expectation) else "shared"
@@ -315,15 +314,15 @@ class Worker:
         requests += [Request(0, batch.program, inputs, fresh, together=together) for inputs in _rows(batch)]
         for request in requests[:1] + requests[-1:]:
             _ = request.program.key  # sent with the program, so that the host need not compute the digest
-        if batch.valid_variant is not None:
-            self._siblings.setdefault(batch.valid_variant, None)  # on its way
+        if sibling is not None:
+            self._siblings[sibling] = None  # on its way
         return PendingBatch(batch, index, requests, ids, sibling)
 
     def _reply(self, number: int) -> Reply:
-        """Return the reply to a request. Raises _Unfit, after which nothing that the backend answers means anything."""
+        """Return the reply to a request. Raises Unfit, after which nothing that the backend answers means anything."""
         reply = self.hosts.reply(number)
         if isinstance(reply.answer, OurFailure) and reply.answer.unfit:
-            raise _Unfit(reply.answer.words)
+            raise Unfit(reply.answer.words)
         return reply
 
     def _ask(self, requests: Sequence[Request], ids: Sequence[str]) -> Sequence[int]:
@@ -338,12 +337,12 @@ class Worker:
     def _judged_turn(self, turn: PendingBatch, begin: Begin) -> Iterator[bytes]:
         """Yield the records of a turn's cases, in groups that were answered quickly."""
         start, places = 0, turn.places
-        if turn.sibling and turn.batch.valid_variant is not None:
+        if turn.sibling is not None:
             begin(turn.index, "sibling")
-            self._siblings[turn.batch.valid_variant] = self._reply(places[0]).answer
+            self._siblings[turn.sibling] = self._reply(places[0]).answer
             places = places[1:]
         while start < len(turn.batch):
-            later = partial(_later, begin, turn.index + start)
+            later = _from(begin, turn.index + start)
             taken = self._taken(places[start:], later)
             stop = start + len(taken.seconds)
             self._last = places[stop - 1]
@@ -377,7 +376,7 @@ class Worker:
             for lane in (n for n, v in enumerate(verdicts) if v.outcome is Outcome.CRASH):
                 attached[lane] = {}  # its answer came in a process of its own
             digests = list(zip(batch.digests, batch.expectation_digests, strict=True))
-        except _Unfit:
+        except Unfit:
             raise
         except Exception as error:  # the judge or the source failed, not the backend
             taken.ours = dict.fromkeys(lanes, _words(error))
@@ -426,7 +425,7 @@ class Worker:
                 taken.ours[lane] = answer.words
             elif isinstance(answer, Loss):
                 verdicts[lane] = _lost(answer, batch)
-            elif before is None or not same_answer(answer, before):
+            elif not same_answer(answer, before):
                 ran = self._variant_ran(batch)
                 (verdict,) = judge(batch.case(lane), Answers.of([answer]), self.required, variant_ran=ran)
                 if verdict.outcome is Outcome.PASS and lane not in taken.together:
@@ -556,8 +555,7 @@ class Worker:
             for lane, number in zip(lanes, self._ask(requests, [batch.ids[lane] for lane in lanes]), strict=True):
                 begin(lane, "run")
                 reply, before = self._reply(number), answers.answer(lane)
-                same = isinstance(reply.answer, Answer) and before is not None and same_answer(reply.answer, before)
-                yield lane, reply, same
+                yield lane, reply, same_answer(reply.answer, before)
 
         proven, left = True, deque(failing)
         for lane, reply, same in asked(failing[:_PROVEN], "own"):
@@ -575,19 +573,17 @@ class Worker:
 
     def _record(self, result: Result, attached: Mapping[str, str] = MappingProxyType({})) -> bytes:
         known = [*self._pending, *self.hosts.strays()]
-        self._pending = [death for death in known if self._is_early(death)]
-        reported = [*self._untold, *(death for death in known if not self._is_early(death))]
+        self._pending = [stray for stray in known if self._is_early(stray)]
+        reported = [*self._untold, *(stray for stray in known if not self._is_early(stray))]
         self._untold = []
-        deaths = [self._death(stray) for stray in reported]
-        return record_of(result, attached, deaths)
+        return record_of(result, attached, [self._death(stray) for stray in reported])
 
-    def _death(self, stray: Stray) -> dict[str, Any]:
+    def _death(self, stray: Stray) -> Death:
         """Return a death that no case is charged with, its keys as case ids."""
         case = None if stray.key is None else self._ids.get(stray.key.number)
         ran = dict.fromkeys(self._ids[r.number] for r in stray.before if r is not None and r.number in self._ids)
-        before = [text for text in ran if text != case]  # a valid sibling ran on behalf of the case itself
-        fields = {"kind": stray.kind, "phase": stray.phase, "exit": stray.exit, "tail": stray.tail}
-        return {"case": case, "before": before, **fields}
+        before = tuple(text for text in ran if text != case)  # a valid sibling ran on behalf of the case itself
+        return Death(self.name, case, stray.kind, stray.exit, stray.tail, before)
 
 
 def _is_of_a_case(request: Request) -> bool:
@@ -601,7 +597,7 @@ def _stray_words(stray: Stray) -> str:
     return f"{what} after {len(stray.before)} other runs, and so did another one; a new process passes{tail}"
 
 
-def record_of(result: Result, attached: Mapping[str, str], deaths: Sequence[Mapping[str, Any]] = ()) -> bytes:
+def record_of(result: Result, attached: Mapping[str, str], deaths: Sequence[Death] = ()) -> bytes:
     """Return a record: a result's line of JSON and, if there are any, its attachments and deaths, each after a TAB.
 
     Attachments are JSON texts by name. JSON contains no raw TAB.
@@ -609,11 +605,8 @@ def record_of(result: Result, attached: Mapping[str, str], deaths: Sequence[Mapp
     if not attached and not deaths:
         return result.to_json()
     attachments = ",".join(f"{json.dumps(name)}:{text}" for name, text in attached.items())
-    return b"%b\t{%b}\t%b" % (
-        result.to_json(),
-        attachments.encode(),
-        json.dumps(list(deaths)).encode() if deaths else b"",
-    )
+    of_deaths = msgspec.json.encode(deaths) if deaths else b""
+    return b"%b\t{%b}\t%b" % (result.to_json(), attachments.encode(), of_deaths)
 
 
 def with_effects(verdict: Verdict, effects: Sequence[SideEffect], ids: Mapping[int, str]) -> Verdict:
@@ -666,8 +659,9 @@ def _rows(batch: Batch) -> Iterator[tuple[Array, ...]]:
     return zip(*columns, strict=True) if batch.inputs else iter([()] * len(lanes))
 
 
-def _later(begin: Begin, places: int, number: int, phase: Phase) -> None:
-    begin(places + number, phase)
+def _from(begin: Begin, start: int) -> Begin:
+    """Return `begin` for keys that are counted from `start` on."""
+    return lambda number, phase: begin(start + number, phase)
 
 
 # Attachments of a result

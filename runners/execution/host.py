@@ -17,22 +17,15 @@ import os
 import time
 import traceback
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Literal, TypeAlias, TypeVar, cast, get_args
 
 import msgspec
 import numpy as np
 
-from ...cases.elements import (
-    Array,
-    canonical,
-    content,
-    element_types,
-    from_content,
-    type_of,
-)
+from ...cases.elements import Array, canonical, content, element_types, from_content, type_of
 from ...cases.errors import ProgramError
 from ...cases.program import Program
 from ...cases.results import EffectReason
@@ -52,27 +45,11 @@ from ...cases.runner import (
     kind_of,
 )
 from ..fitting import misfit
-from ..judging.answers import (
-    MOST_DIMENSIONS,
-    Answer,
-    Answered,
-    Nesting,
-    Refusal,
-    answer_of,
-    same_array,
-)
-from ..pool import (
-    Begin,
-    Found,
-    InNewWorker,
-    Limits,
-    Loss,
-    Phase,
-    Pool,
-    Stray,
-    WorkerStartError,
-)
+from ..judging.answers import MOST_DIMENSIONS, Answer, Answered, Nesting, Refusal, answer_of, same_array
+from ..pool import Begin, Found, InNewWorker, Limits, Loss, Phase, Pool, Stray, WorkerStartError
 from ..registry import BackendSpec, open_runner, package_of
+
+T = TypeVar("T")
 
 Freshness: TypeAlias = Literal["shared", "own", "failures"]
 """Which preparation of a program to run: the one that cases share; one made for this case; one for failures only."""
@@ -154,17 +131,7 @@ class _Refused(msgspec.Struct, frozen=True, tag="refused"):
     seconds: float
 
 
-class _Failed(msgspec.Struct, frozen=True, tag="failed"):
-    words: str
-    unfit: bool = False
-
-
-class Unreadable(Exception):  # noqa: N818 - what the backend's process wrote, not a mistake of ours
-    """A host's record is not a valid answer; the text says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class OurFailure:
+class OurFailure(msgspec.Struct, frozen=True, tag="failed"):
     """A request failed on our side, or because the backend's library is missing; the backend ran nothing.
 
     `unfit`: because the runner does not fit the library's release, so that other requests would fail, too.
@@ -172,6 +139,10 @@ class OurFailure:
 
     words: str
     unfit: bool = False
+
+
+class Unreadable(Exception):  # noqa: N818 - what the backend's process wrote, not a mistake of ours
+    """A host's record is not a valid answer; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +160,19 @@ class Reply:
     together: bool = False
 
 
+def import_early(modules: Iterable[str]) -> None:
+    """Import modules, as far as possible: a process that needs one will report what is wrong with it."""
+    for module in ("numpy.random", *modules):  # NumPy imports the former on first use
+        with contextlib.suppress(Exception):
+            importlib.import_module(module)
+
+
+def collect_less() -> None:
+    """Spare the garbage collector the imported modules, which stay, and most of its visits."""
+    gc.freeze()
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+
+
 @dataclass(frozen=True)
 class HostFactory:
     """Makes a host for a backend, in its process; picklable."""
@@ -197,24 +181,20 @@ class HostFactory:
 
     def warm(self) -> None:
         """Import the fork-safe modules that a host of the backend needs, in the process that hosts are forked from."""
-        for module in ("numpy.random", *self.backend.preload):  # NumPy imports the former on first use
-            with contextlib.suppress(Exception):  # the host will report the error
-                importlib.import_module(module)
+        import_early(self.backend.preload)
 
     def __call__(self) -> Host:
         """Open the backend. Raises NotInstalled, and whatever importing a user's module raises."""
         runner = open_runner(self.backend)
-        gc.freeze()  # the imported modules stay: the garbage collector need not visit them again and again
-        gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+        collect_less()
         return Host(runner, self.backend.name)
 
 
 @dataclass
 class _Prepared:
-    """A program that the backend has prepared or refused, and whether it ran."""
+    """A program that the backend has prepared, and whether it ran."""
 
-    executable: Executable | None
-    refusal: _Refused | None = None
+    executable: Executable
     ran: bool = False
 
 
@@ -228,8 +208,8 @@ class _Given:
     copies: tuple[Array, ...]
 
 
-class _Unfit(Exception):  # noqa: N818 - says of our side what NotInstalled says of the user's
-    """The backend's runner does not fit its library's release."""
+class Unfit(Exception):  # noqa: N818 - says of our side what NotInstalled says of the user's
+    """The backend's runner does not fit its library's release; the text is for the user."""
 
 
 @dataclass
@@ -238,7 +218,7 @@ class Host:
 
     runner: Runner
     name: str
-    _kept: OrderedDict[tuple[Freshness, str], _Prepared] = field(default_factory=OrderedDict)
+    _kept: OrderedDict[tuple[Freshness, str], _Prepared | _Refused] = field(default_factory=OrderedDict)
     _given: _Given | None = None
     _has_run: bool = False
 
@@ -254,9 +234,9 @@ class Host:
                 else:
                     yield encoder.encode(answered.get(index) or self._answer(request, index, begin))
             except (NotInstalled, ProgramError) as error:
-                yield encoder.encode(_Failed(str(error)[:WORDS_KEPT]))
-            except _Unfit as error:
-                yield encoder.encode(_Failed(str(error)[:WORDS_KEPT], unfit=True))
+                yield encoder.encode(OurFailure(str(error)[:WORDS_KEPT]))
+            except Unfit as error:
+                yield encoder.encode(OurFailure(str(error)[:WORDS_KEPT], unfit=True))
             except Exception:
                 if self._has_run:  # the backend may have corrupted this process; a new one shows whose fault it is
                     traceback.print_exc()
@@ -311,8 +291,8 @@ class Host:
         copies = [array.copy() for array in request.inputs]
         started = time.perf_counter()
         prepared = self._prepared(request.program, request.fresh)
-        if prepared.executable is None:
-            return _refusal_of(prepared)
+        if isinstance(prepared, _Refused):
+            return prepared
         first, prepared.ran = not prepared.ran, True
         begin(index, request.phase)
         try:
@@ -334,7 +314,7 @@ class Host:
             return answer_of(program, outputs)
         return Answer(tuple(map(canonical, outputs)))  # texts or bytes, whatever the types of the program's outputs
 
-    def _prepared(self, program: Program, fresh: Freshness) -> _Prepared:
+    def _prepared(self, program: Program, fresh: Freshness) -> _Prepared | _Refused:
         if fresh == "own":
             return self._prepare(program)
         key = fresh, program.key
@@ -346,16 +326,16 @@ class Host:
         self._kept.move_to_end(key)
         return prepared
 
-    def _prepare(self, program: Program) -> _Prepared:
+    def _prepare(self, program: Program) -> _Prepared | _Refused:
         started = time.perf_counter()
         try:
             standards = self.runner.standards
             if program.operator.standard in standards:
                 return _Prepared(self.runner.prepare(program))
         except Exception as error:
-            return _Prepared(None, self._refused(error, time.perf_counter() - started))
+            return self._refused(error, time.perf_counter() - started)
         words = f"{self.name} implements {', '.join(standards)}, not {program.operator.standard}"
-        return _Prepared(None, _Refused(words, unsupported=True, reason="other", seconds=0.0))
+        return _Refused(words, unsupported=True, reason="other", seconds=0.0)
 
     def _refused(self, error: Exception, seconds: float) -> _Refused:
         """Return the refusal that a backend's exception means.
@@ -369,8 +349,9 @@ class Host:
             return _Refused(words[:WORDS_KEPT], unsupported=True, reason=_reason(lambda: error.reason), seconds=seconds)  # type: ignore[attr-defined]
         package = package_of(self.name)
         if package is not None and (unfit := misfit(self.name, package, error, self.runner)):
-            raise _Unfit(unfit)
-        classifies = _classifies(self.runner)
+            raise Unfit(unfit)
+        runner = self.runner  # looking for its methods runs its code, if it has properties
+        classifies = _asked(lambda: runner if isinstance(runner, Classifies) else None, None)
         known = None if classifies is not None else _words_of_onnxruntime(words)
         if known is not None and known.plain:
             return _Refused(words[:WORDS_KEPT], unsupported=True, reason=known.reason, seconds=seconds)
@@ -388,28 +369,22 @@ def _is_raised_here(error: BaseException) -> bool:
     return bool(frames) and str(frames[-1][0].f_globals.get("__name__", "")).startswith(f"{_PACKAGE}.")
 
 
-def _classifies(runner: Runner) -> Classifies | None:
-    """Return the runner if it classifies messages; looking for that runs its code, if it has properties."""
+def _asked(ask: Callable[[], T], otherwise: T) -> T:
+    """Return what `ask` returns; `otherwise` if it raises, as a backend's code may."""
     try:
-        return runner if isinstance(runner, Classifies) else None
+        return ask()
     except Exception:
-        return None
+        return otherwise
 
 
 def _reason(ask: Callable[[], object]) -> Reason:
     """Return the reason that a backend gives, `other` if it is none that there is."""
-    try:
-        reason = ask()
-    except Exception:
-        return "other"
+    reason = _asked(ask, None)
     return cast(Reason, reason) if type(reason) is str and reason in _REASONS else "other"
 
 
 def _class_name(kind: type) -> str:
-    try:
-        return _utf8(kind.__name__)
-    except Exception:  # a metaclass can make a property of it
-        return "Exception"
+    return _asked(lambda: _utf8(kind.__name__), "Exception")  # a metaclass can make a property of it
 
 
 def _overwritten(request: Request, copies: Sequence[Array]) -> Iterator[SideEffect]:
@@ -464,18 +439,12 @@ def _words_of_onnxruntime(message: str) -> Words | None:
     return words_of(message)
 
 
-def _refusal_of(prepared: _Prepared) -> _Refused:
-    if prepared.refusal is None:
-        raise TypeError("a program is neither prepared nor refused")
-    return prepared.refusal
-
-
 def _tensor(array: Array) -> _Tensor:
     name = type_of(array)
     return _Tensor(name[:100], array.shape, content(array) if name in element_types() else b"")
 
 
-_DECODER = msgspec.msgpack.Decoder(About | _Answer | _Refused | _Failed)
+_DECODER = msgspec.msgpack.Decoder(About | _Answer | _Refused | OurFailure)
 
 
 def read_about(record: bytes) -> About:
@@ -491,8 +460,8 @@ def read_answer(record: bytes) -> Reply:
     reply = _decoded(record)
     if isinstance(reply, About):
         raise Unreadable("a description instead of an answer")
-    if isinstance(reply, _Failed):
-        return Reply(OurFailure(reply.words[:WORDS_KEPT], reply.unfit))
+    if isinstance(reply, OurFailure):
+        return Reply(msgspec.structs.replace(reply, words=reply.words[:WORDS_KEPT]))
     seconds = reply.seconds if math.isfinite(reply.seconds) and reply.seconds >= 0 else 0.0
     if isinstance(reply, _Refused):
         return Reply(Refusal(reply.words[:WORDS_KEPT], reply.unsupported, reply.reason), seconds)
@@ -501,9 +470,9 @@ def read_answer(record: bytes) -> Reply:
     return Reply(answer, seconds, reply.first, effects, reply.together)
 
 
-def _decoded(record: bytes) -> About | _Answer | _Refused | _Failed:
+def _decoded(record: bytes) -> About | _Answer | _Refused | OurFailure:
     try:
-        message: About | _Answer | _Refused | _Failed = _DECODER.decode(record)
+        message: About | _Answer | _Refused | OurFailure = _DECODER.decode(record)
     except (msgspec.DecodeError, RecursionError) as error:
         raise Unreadable(f"not an answer: {error}") from None
     return message

@@ -13,9 +13,9 @@ import msgspec
 from ...cases.batch import Batch
 from ...cases.errors import CaseIdError, OpconformError
 from ...cases.results import Outcome, Result, result_from_json
-from ..pool import Found, Limits, Loss, LossKind, Pool, Stray, WorkerStartError
+from ..pool import Found, Limits, Loss, Pool, Stray, WorkerStartError
 from ..registry import BackendSpec
-from .execute import ABOUT, UNFIT, Assignment
+from .execute import ABOUT, UNFIT, Assignment, Death
 from .host import About
 
 _BATCH, _LARGEST_BATCH = 48, 512
@@ -33,22 +33,6 @@ class Judged:
 
     result: Result
     attachments: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Death:
-    """The end of a worker process that no case is charged with: `case` was in progress, but passes in its own worker.
-
-    `case` is None if it is unknown. `exit` says how the process ended, `tail` is its last output, `before` has the last
-    cases that it ran before.
-    """
-
-    backend: str
-    case: str | None
-    kind: LossKind
-    exit: str
-    tail: str
-    before: tuple[str, ...]
 
 
 def pool_for(assignment: Assignment, *, jobs: int, limits: Limits) -> Pool:
@@ -84,8 +68,8 @@ def events_of(event: Found, backend: BackendSpec) -> Iterator[About | Judged | D
         try:
             yield from [msgspec.json.decode(record, type=About)] if key == ABOUT else _recorded(key, record, backend)
         except (ValueError, RecursionError) as error:
-            unreadable = Loss(key, "corrupt", None, f"its record does not match the request: {error}", "", 0.0)
-            yield About(f"unknown ({unreadable.exit})") if key == ABOUT else Judged(_lost(unreadable, backend))
+            words = f"its record does not match the request: {error}"
+            yield from events_of(Loss(key, "corrupt", None, words, "", 0.0), backend)
     elif isinstance(event, Stray):
         under_way = None if event.key == ABOUT else event.key
         before = tuple(text for text in event.before if text != ABOUT)
@@ -130,15 +114,7 @@ class _NoCases:
         return iter(())
 
 
-class _ToldDeath(msgspec.Struct, frozen=True):
-    case: str | None
-    kind: LossKind
-    exit: str
-    tail: str
-    before: tuple[str, ...]
-
-
-_TOLD_DEATHS = msgspec.json.Decoder(tuple[_ToldDeath, ...])
+_DEATHS = msgspec.json.Decoder(tuple[Death, ...])
 _ATTACHED = msgspec.json.Decoder(dict[str, Any])
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -151,10 +127,9 @@ def _recorded(case: str, record: bytes, backend: BackendSpec) -> list[Judged | D
     line, attached, deaths = (*record.split(b"\t", 2), b"", b"")[:3]  # JSON contains no raw TAB
     result = result_from_json(line)
     refuse_unasked(result, case, backend)
-    death_records = _TOLD_DEATHS.decode(deaths) if deaths else ()
-    died = [
-        Death(backend.name, death.case, death.kind, death.exit, death.tail, death.before) for death in death_records
-    ]
+    died = _DEATHS.decode(deaths) if deaths else ()
+    if other := next((death.backend for death in died if death.backend != backend.name), None):
+        raise ValueError(f"it has a death of {other[:200]!r}")
     return [*died, Judged(result, _ATTACHED.decode(attached) if attached else {})]
 
 

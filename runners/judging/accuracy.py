@@ -40,11 +40,10 @@ class Grade(enum.StrEnum):
     @property
     def rank(self) -> int:
         """Return the position in the order, 0 for the best."""
-        return _RANKS[self]
+        return _GRADES.index(self)
 
 
 _GRADES = tuple(Grade)
-_RANKS = {grade: rank for rank, grade in enumerate(Grade)}
 _BY_LABEL = {str(grade): grade for grade in (Grade.WIDE, Grade.STEPWISE, Grade.NARROW, Grade.BOUND)}
 
 
@@ -77,21 +76,13 @@ def accuracy_from(read: Mapping[str, Any]) -> Accuracy:
     return msgspec.convert(read, Accuracy)
 
 
-@dataclass(frozen=True)
-class AttachAccuracy:
-    """Attaches an answer's accuracy to its result."""
-
-    def __call__(
-        self,
-        batch: Batch,
-        answers: Answers,
-        verdicts: Sequence[Verdict],  # noqa: ARG002 - the protocol of Attach
-    ) -> list[dict[str, Any] | None]:
-        """Return the accuracy of each case's answer."""
-        return [None if accuracy is None else accuracy.to_dict() for accuracy in accuracies(batch.expectation, answers)]
-
-
-attach_accuracy = AttachAccuracy()
+def attach_accuracy(
+    batch: Batch,
+    answers: Answers,
+    verdicts: Sequence[Verdict],  # noqa: ARG001 - the protocol of Attach
+) -> list[dict[str, Any] | None]:
+    """Return the accuracy of each case's answer, to attach it to its result."""
+    return [None if accuracy is None else accuracy.to_dict() for accuracy in accuracies(batch.expectation, answers)]
 
 
 def accuracies(expectation: Expectation, answers: Answers) -> list[Accuracy | None]:
@@ -118,14 +109,17 @@ def _accuracies(options: Sequence[Option], answers: ComparedOutputs) -> list[Acc
     """Return the accuracy of each lane by the options that apply in all of them."""
     with np.errstate(all="ignore"):  # NaN and infinities are not graded
         by_reading = [_worst(reading, answers) for reading in _readings(options, answers.outputs)]
-    if len(by_reading) == 1:
-        return by_reading[0]
-    lanes = len(answers.outputs[0]) if answers.outputs else 1
-    return [_least([reading[lane] for reading in by_reading]) for lane in range(lanes)]
+    return _chosen(min, by_reading, len(answers.outputs[0]) if answers.outputs else 1)
 
 
-def _least(accuracies: Sequence[Accuracy | None]) -> Accuracy | None:
-    return min((a for a in accuracies if a is not None), key=_badness, default=None)
+def _chosen(choose: Any, several: Sequence[list[Accuracy | None]], lanes: int) -> list[Accuracy | None]:
+    """Return for each lane the best of several accuracies (`choose`: min), or the worst (max); None without any."""
+    if len(several) == 1:
+        return several[0]
+    return [
+        choose(filter(None, (accuracies[lane] for accuracies in several)), key=_badness, default=None)
+        for lane in range(lanes)
+    ]
 
 
 def _badness(accuracy: Accuracy) -> tuple[int, float]:
@@ -150,10 +144,7 @@ def _worst(options: Sequence[Option], answers: ComparedOutputs) -> list[Accuracy
         element = element_type(type_of(output))
         if element.kind == "float" and output.size:
             by_output.append(_graded(_Admissible.of(options, index, answers), element.float_format, element.name))
-    if len(by_output) == 1:
-        return by_output[0]
-    lanes = len(answers.outputs[0])
-    return [max((a[lane] for a in by_output if a[lane]), key=_badness, default=None) for lane in range(lanes)]  # type: ignore[arg-type]
+    return _chosen(max, by_output, len(answers.outputs[0]))
 
 
 @dataclass(frozen=True, slots=True)

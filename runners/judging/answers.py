@@ -465,9 +465,9 @@ def _is_plain(value: Any) -> bool:
     return type(value) is np.ndarray and value.dtype.kind not in "OUST"
 
 
-def same_answer(a: Answered, b: Answered) -> bool:
-    """Return whether two answers are the same to the bit; refusals never are."""
-    if isinstance(a, Refusal) or isinstance(b, Refusal) or a.form != b.form:
+def same_answer(a: object, b: object) -> bool:
+    """Return whether two answers are the same to the bit; refusals, and whatever else is no answer, never are."""
+    if not isinstance(a, Answer) or not isinstance(b, Answer) or a.form != b.form:
         return False
     return all(map(same_array, a.outputs, b.outputs))
 
@@ -495,6 +495,10 @@ class Stack:
         """Return the outputs in the types in which they are compared."""
         return ComparedOutputs(self.outputs)
 
+    def answer(self, row: int) -> Answer:
+        """Return the answer of the lane that has this row."""
+        return Answer(tuple(output[row, ...] for output in self.outputs), self.structure)
+
 
 @dataclass(frozen=True)
 class Answers:
@@ -519,20 +523,14 @@ class Answers:
 
     def answer(self, lane: int) -> Answered | None:
         """Return one case's answer, None if it has none."""
-        return self._by_lane(lane) if lane not in self.refusals else self.refusals[lane]
-
-    def _by_lane(self, lane: int) -> Answer | None:
-        for stack in self.stacks:
-            if lane in stack.lanes:
-                row = stack.lanes.index(lane)
-                return Answer(tuple(output[row, ...] for output in stack.outputs), stack.structure)
-        return None
+        stacks = (stack.answer(stack.lanes.index(lane)) for stack in self.stacks if lane in stack.lanes)
+        return self.refusals.get(lane) or next(stacks, None)
 
     def each(self) -> Iterator[tuple[int, Answer]]:
         """Yield the lanes that have an answer, with their answers."""
         for stack in self.stacks:
             for row, lane in enumerate(stack.lanes):
-                yield lane, Answer(tuple(output[row, ...] for output in stack.outputs), stack.structure)
+                yield lane, stack.answer(row)
 
     def replaced(self, others: Mapping[int, Answered]) -> Answers:
         """Return the answers with those of some lanes replaced."""
@@ -551,8 +549,7 @@ class GatheredAnswers:
     def __init__(self, lanes: int) -> None:
         self._lanes = lanes
         self._refusals: dict[int, Refusal] = {}
-        self._first: list[Array] = []  # allocates for all lanes, in the form of the first answer
-        self._form: list[tuple[tuple[int, ...], np.dtype[Any]]] | None = None
+        self._first: list[Array] | None = None  # room for all lanes, in the form of the first answer
         self._structure: tuple[Structure, ...] = ()
         self._rows: list[int] = []
         self._others: dict[tuple[object, ...], list[tuple[int, Answer]]] = {}
@@ -562,29 +559,22 @@ class GatheredAnswers:
         if isinstance(answer, Refusal):
             self._refusals[lane] = answer
             return
-        if self._form is None:
-            self._form, self._structure = [(o.shape, o.dtype) for o in answer.outputs], answer.structure
-            self._first = [np.zeros((self._lanes, *shape), dtype) for shape, dtype in self._form]
-        if self._is_like_first(answer):
-            for room, output in zip(self._first, answer.outputs, strict=True):
+        if self._first is None:
+            self._structure = answer.structure
+            self._first = [np.zeros((self._lanes, *output.shape), output.dtype) for output in answer.outputs]
+        pairs = list(zip(self._first, answer.outputs, strict=False))
+        alike = len(self._first) == len(answer.outputs) and self._structure == answer.structure
+        if alike and all(o.shape == room.shape[1:] and o.dtype == room.dtype for room, o in pairs):
+            for room, output in pairs:
                 room[len(self._rows)] = output
             self._rows.append(lane)
         else:
             self._others.setdefault(answer.form, []).append((lane, answer.copy()))
 
-    def _is_like_first(self, answer: Answer) -> bool:
-        form = self._form or []
-        if len(answer.outputs) != len(form) or answer.structure != self._structure:
-            return False
-        return all(
-            output.shape == shape and (output.dtype is dtype or output.dtype == dtype)
-            for output, (shape, dtype) in zip(answer.outputs, form, strict=True)
-        )
-
     def answers(self, lanes: int | None = None) -> Answers:
         """Return the answers so far, only of the first `lanes` cases if given."""
         stacks = []
-        if self._rows:
+        if self._first is not None:  # at least the first answer is in it
             stacks.append(Stack(self._rows, tuple(room[: len(self._rows)] for room in self._first), self._structure))
         for alike in self._others.values():
             columns = zip(*(answer.outputs for _, answer in alike), strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from types import MappingProxyType
@@ -35,6 +35,9 @@ from .answers import (
     spread_holds,
     ulp_exponent,
 )
+
+WRONG = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE})
+"""The outcomes of answers that no option admits."""
 
 SHOWN = 5
 """The number of elements that a text shows; it keeps the text short for every tensor."""
@@ -67,7 +70,10 @@ class Compared:
 
     def shown(self, position: int) -> str:
         """Return an element's position as its index in the whole output."""
-        return _shown(position, self.shape, self.places)
+        indices: Iterable[Any] = np.unravel_index(position, self.shape)
+        if self.places:
+            indices = [axis[along] for axis, along in zip(self.places, indices, strict=True)]
+        return f"[{', '.join(map(str, indices))}]"
 
     def flat(self, array: Array) -> Array:
         """Return an array of the output's shape, lanes first, as rows of elements."""
@@ -188,15 +194,6 @@ def _short(number: float) -> str:
     return f"{number:,.0f}" if 100 <= number < 1e12 else f"{number:.3g}"
 
 
-def _shown(position: int, shape: tuple[int, ...], places: Sequence[Array]) -> str:
-    """Return a position in a tensor as its index; `places` has the indices along each axis that a sample keeps."""
-    indices = []
-    for axis in reversed(range(len(shape))):
-        position, along = divmod(position, shape[axis])
-        indices.append(int(places[axis][along]) if places else along)
-    return f"[{', '.join(map(str, reversed(indices)))}]"
-
-
 Requirements = Mapping[str, str]
 """Silences for which the user requires one option; only that option passes."""
 
@@ -241,17 +238,12 @@ def judge(
         )
         same = None
         if again is not None:
-            same = np.array([_is_same(answers, again, lane) for lane in stack.lanes])
+            same = np.array([same_answer(answers.answer(lane), again.answer(lane)) for lane in stack.lanes])
         rows = _judged(batch.program, expectation, stack, required, same=same, places=places)
         verdicts.update(zip(stack.lanes, rows, strict=True))
     if len(verdicts) != len(batch):
         raise ValueError(f"{len(batch) - len(verdicts)} cases have no answer")
     return [verdicts[lane] for lane in range(len(batch))]
-
-
-def _is_same(answers: Answers, again: Answers, lane: int) -> bool:
-    first, second = answers.answer(lane), again.answer(lane)
-    return first is not None and second is not None and same_answer(first, second)
 
 
 def asks_again(expectation: Expectation) -> bool:
@@ -280,31 +272,24 @@ class _Refusals:
 
     def _judged(self, pattern: bytes, refusal: Refusal) -> Verdict:
         expectation, required = self.expectation, self.required
-        if not any(pattern):
-            return _refusal_of_invalid(refusal, self.variant_ran, required)
-        if refusal.unsupported:
-            return Verdict(Outcome.UNSUPPORTED, detail=refusal.words, reason=refusal.reason)
-        kinds = [option.kind for option, applies in zip(expectation.options, pattern, strict=True) if applies]
-        labels = zip(kinds, expectation.labels(pattern), strict=True)
-        admitting = [options for kind, options in labels if kind in ("rejected", "anything")]
-        if not admitting:
-            return Verdict(Outcome.ERROR, detail=refusal.words, reason=refusal.reason)
+        if any(pattern):
+            if refusal.unsupported:
+                return Verdict(Outcome.UNSUPPORTED, detail=refusal.words, reason=refusal.reason)
+            options = compress(expectation.options, pattern)
+            labelled = zip(options, expectation.labels(pattern), strict=True)
+            admitting = [labels for option, labels in labelled if option.kind in ("rejected", "anything")]
+            if not admitting:
+                return Verdict(Outcome.ERROR, detail=refusal.words, reason=refusal.reason)
+        elif self.variant_ran:
+            admitting = [(("invalid", "rejected"),)]
+        else:
+            detail = f"refused, and so was the valid case that it was made from: {refusal.words}"
+            return Verdict(Outcome.UNSUPPORTED, {"invalid": []}, detail, reason=refusal.reason)
         behaviour = behaviour_of(admitting)
-        if not any(meets(options, required) for options in admitting):
+        if not any(meets(labels, required) for labels in admitting):
             detail = f"refused ({refusal.words}), {_required_text(required, behaviour)}"
             return Verdict(Outcome.WRONG_VALUE, behaviour, detail, reason=refusal.reason)
         return Verdict(Outcome.PASS, behaviour, refusal.words, level="strict", reason=refusal.reason)
-
-
-def _refusal_of_invalid(refusal: Refusal, variant_ran: bool, required: Requirements) -> Verdict:
-    if not variant_ran:
-        detail = f"refused, and so was the valid case that it was made from: {refusal.words}"
-        return Verdict(Outcome.UNSUPPORTED, {"invalid": []}, detail, reason=refusal.reason)
-    behaviour = {"invalid": ["rejected"]}
-    if required.get("invalid", "rejected") != "rejected":
-        detail = f"refused ({refusal.words}), {_required_text(required, behaviour)}"
-        return Verdict(Outcome.WRONG_VALUE, behaviour, detail, reason=refusal.reason)
-    return Verdict(Outcome.PASS, behaviour, refusal.words, level="strict", reason=refusal.reason)
 
 
 # Answers of one form
@@ -338,7 +323,7 @@ def _accepted_invalid(expectation: Expectation, stack: Stack) -> Verdict:
     if not expectation.types:  # the answer of a checker, which has to refuse what the program shows to be invalid
         detail = "accepted a program that is invalid whatever it is fed"
         return Verdict(Outcome.ACCEPTED_INVALID, {"invalid": ["answered"]}, detail, reason=STATIC)
-    detail = f"answered an invalid input with {', '.join(map(_described, _rows(stack)))}"
+    detail = f"answered an invalid input with {', '.join(map(_described, stack.answer(0).outputs))}"
     return Verdict(Outcome.ACCEPTED_INVALID, {"invalid": ["answered"]}, detail)
 
 
@@ -641,11 +626,6 @@ def _required_text(required: Requirements, behaviour: Mapping[str, Sequence[str]
     return f"required: {', '.join(wanted)}; the answer is admitted as {', '.join(taken)}"
 
 
-def _rows(stack: Stack) -> list[Array]:
-    """Return the outputs of the first lane, as an example for all lanes."""
-    return [output[0, ...] for output in stack.outputs]
-
-
 def _described(output: Array) -> str:
     return f"{type_of(output)} {'x'.join(map(str, output.shape)) or 'scalar'}"
 
@@ -657,4 +637,4 @@ def _structure_text(structure: Sequence[object]) -> str:
 def _shape_text(options: Sequence[Option], stack: Stack) -> str:
     shapes = {tuple(b.shape for b in option.outputs): None for option in options if option.kind == "values"}
     wanted = " or ".join(", ".join(str(list(s)) for s in shape) for shape in shapes) or "a refusal"
-    return f"got shape {', '.join(str(list(o.shape)) for o in _rows(stack))}, want {wanted}"
+    return f"got shape {', '.join(str(list(o.shape)) for o in stack.answer(0).outputs)}, want {wanted}"

@@ -20,16 +20,14 @@ from ...cases.elements import Array, content, element_types, from_content, type_
 from ...cases.results import SIDE_EFFECTS, Outcome, Result
 from ...cases.runner import Reason
 from .answers import MOST_DIMENSIONS, Answer, Answers, Nesting, Refusal
-from .judge import Requirements, Verdict, asks_again, judge
+from .judge import WRONG, Requirements, Verdict, asks_again, judge
 
 Keep: TypeAlias = Literal["none", "digest", "failures", "all"]
-KEEP: Final[tuple[Keep, ...]] = get_args(Keep)
 
 LARGEST: Final = 64 << 20
 """Maximum size of the outputs of one case that are kept, in bytes."""
 
 _COMPRESSED_FROM: Final = 1 << 10
-_ALWAYS_WRONG = frozenset({Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE})
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class KeepOutputs:
         by_lane: list[list[dict[str, Any]] | dict[str, Any] | None] = [None] * len(verdicts)
         for stack in answers.stacks:
             for row, lane in enumerate(stack.lanes):
-                tensors = self._kept_outputs(verdicts[lane], [output[row, ...] for output in stack.outputs])
+                tensors = self._kept_outputs(verdicts[lane], stack.answer(row).outputs)
                 structure = msgspec.to_builtins(tuple(map(Nesting.of, stack.structure)))
                 by_lane[lane] = (
                     {"outputs": tensors, "structure": structure} if tensors is not None and structure else tensors
@@ -75,7 +73,7 @@ class KeepOutputs:
         """Return whether the bytes of an answer with this verdict are kept."""
         if self.keep == "failures":
             demanded = verdict.outcome is Outcome.ACCEPTED_INVALID and self.required.get("invalid") == "rejected"
-            return verdict.outcome in _ALWAYS_WRONG or demanded
+            return verdict.outcome in WRONG or demanded
         return self.keep == "all"
 
 

@@ -28,6 +28,7 @@ from ...cases.runner import Claims
 from ...cases.short import long_id
 from ...specs.model import ShapeWord, Spec, expand
 from ...specs.reading import Document, Problems, read, read_file
+from .judge import WRONG
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,16 +238,7 @@ def load_declaration(path: Path | str) -> Declaration:
 if TYPE_CHECKING:
     from ...specs.loader import Library
 
-ALWAYS_FAILING = frozenset(
-    {
-        Outcome.WRONG_VALUE,
-        Outcome.WRONG_SHAPE,
-        Outcome.WRONG_DTYPE,
-        Outcome.ERROR,
-        Outcome.CRASH,
-        Outcome.TIMEOUT,
-    }
-)
+ALWAYS_FAILING = WRONG | {Outcome.ERROR, Outcome.CRASH, Outcome.TIMEOUT}
 
 
 def is_about_invalid(result: Result) -> bool:
@@ -341,7 +333,6 @@ def required(texts: Iterable[str], known: Mapping[str, tuple[str, ...]]) -> Mapp
     return chosen
 
 
-_ORDER = (*Outcome,)
 _WAIVED_BY = ", waived by "
 
 
@@ -401,17 +392,7 @@ class Waivers:
 
     def for_run(self, today: dt.date, demands: Demands | None = None) -> WaiverRun:
         """Return an object that applies them to one run, and remembers which of them matched."""
-        return WaiverRun(today, demands or Demands(), tuple(_Record(w, w.expires < today) for w in self.entries))
-
-
-@dataclass(frozen=True)
-class Met:
-    """The results that a waiver matched in a run: those of its cases by outcome, and how many it describes."""
-
-    waiver: Waiver
-    expired: bool
-    outcomes: Mapping[Outcome, int]
-    described: int
+        return WaiverRun(today, demands or Demands(), tuple(Met(w, w.expires < today) for w in self.entries))
 
 
 @dataclass
@@ -420,14 +401,15 @@ class WaiverRun:
 
     today: dt.date
     demands: Demands
-    _records: tuple[_Record, ...]
+    met: tuple[Met, ...]
+    """What each waiver matched so far, in the order of the file."""
     _backends: set[str] = field(default_factory=set)
     _operator_versions: set[str] = field(default_factory=set)
 
     @property
     def any(self) -> bool:
         """Return whether there are waivers at all."""
-        return bool(self._records)
+        return bool(self.met)
 
     def apply(self, result: Result, *, suspended: bool = False) -> Result:
         """Return the result, `waived` if it is a failure that an unexpired waiver describes.
@@ -436,9 +418,9 @@ class WaiverRun:
         """
         self._backends.add(result.backend)
         self._operator_versions.add(operator_version_of(result.case))
-        if not self._records:
+        if not self.met:
             return result
-        named = [record for record in self._records if record.waiver.names(result)]
+        named = [record for record in self.met if record.waiver.names(result)]
         described = [record for record in named if record.waiver.describes(result)]
         fails = self.demands.fails(result, suspended=suspended)
         for record in named:
@@ -449,28 +431,22 @@ class WaiverRun:
         valid = next((record for record in described if fails and not record.expired), None)
         return valid.waiver.waive(result) if valid else result
 
-    @property
-    def met(self) -> tuple[Met, ...]:
-        """Return what each waiver matched so far, in the order of the file."""
-        return tuple(
-            Met(record.waiver, record.expired, dict(record.outcomes), record.described) for record in self._records
-        )
-
     def problems(self, *, partial: bool = False) -> list[str]:
         """Return the problems of the waivers in this run, each as `file:line: message`; any of them fails the run.
 
         `partial`: the run left out cases of its operator versions (a selection, a shard, an interruption). A glob is
         then not reported as stale, because its cases may be among them.
         """
-        return [problem for record in self._records for problem in self._of(record, partial)]
+        return [problem for record in self.met for problem in self._of(record, partial)]
 
-    def _of(self, record: _Record, partial: bool) -> Iterator[str]:
+    def _of(self, record: Met, partial: bool) -> Iterator[str]:
         waiver = record.waiver
         here = any(fnmatchcase(backend, waiver.backend) for backend in self._backends)
         if not here or not any(waiver.case.concerns(o) for o in self._operator_versions):
             return
         if record.expired:
-            yield f"{waiver.place}: expired on {waiver.expires}{self._aged(waiver)} ({record.text()}): {_mend(waiver)}"
+            mend = f"{waiver.owner} renews it with a reason, or removes it"
+            yield f"{waiver.place}: expired on {waiver.expires}{self._aged(waiver)} ({record.text()}): {mend}"
             return
         if record.differing:
             yield f"{waiver.place}: {_difference(waiver, record.differing)}"
@@ -483,8 +459,11 @@ class WaiverRun:
 
 
 @dataclass(eq=False)
-class _Record:
-    """The results that one waiver matched: by outcome, how many it describes, and the first that failed otherwise."""
+class Met:
+    """The results that one waiver matched in a run: by outcome, how many it describes, the first that failed otherwise.
+
+    `expired`: its last day has passed.
+    """
 
     waiver: Waiver
     expired: bool
@@ -493,10 +472,12 @@ class _Record:
     differing: Result | None = None
 
     def text(self) -> str:
-        counts = [f"{self.outcomes[o]} {o}" for o in _ORDER if self.outcomes[o]]
+        """Return the outcomes of its cases, in words."""
+        counts = [f"{self.outcomes[o]} {o}" for o in Outcome if self.outcomes[o]]
         return f"its cases here: {', '.join(counts)}" if counts else "it matches no case here"
 
     def stale(self, partial: bool) -> str | None:
+        """Return why the waiver is no longer needed, None if it is, or if a `partial` run cannot show it."""
         if self.described or self.outcomes[Outcome.RUNNER_ERROR] or (partial and not self.waiver.case.is_case):
             return None
         if self.outcomes:
@@ -532,10 +513,6 @@ def load_waivers(path: Path | str, operator_versions: Collection[str] = ()) -> W
         waivers.append(Waiver(position, glob, text.backend, outcome, *terms))
     problems.raise_any()
     return Waivers(tuple(waivers), document.digest)
-
-
-def _mend(waiver: Waiver) -> str:
-    return f"{waiver.owner} renews it with a reason, or removes it"
 
 
 def _difference(waiver: Waiver, result: Result) -> str:

@@ -306,13 +306,18 @@ class WorkerProcess:
 _STOPPED: Final = frozenset("Tt")
 
 
+def _read(process: int, name: str) -> bytes:
+    """Return what a file in a process's folder of `/proc` says; nothing if the process is gone."""
+    try:
+        with open(f"/proc/{process}/{name}", "rb") as file:  # noqa: PTH123 - fifty times a second
+            return file.read()
+    except OSError:
+        return b""
+
+
 def _state(process: int) -> str:
     """Return the letter of a process's state; empty if it is gone."""
-    try:
-        with open(f"/proc/{process}/stat", "rb") as stat:  # noqa: PTH123 - often
-            return stat.read().rpartition(b") ")[2][:1].decode()
-    except OSError:
-        return ""
+    return _read(process, "stat").rpartition(b") ")[2][:1].decode()
 
 
 def _descendants(process: int) -> list[int]:
@@ -321,26 +326,21 @@ def _descendants(process: int) -> list[int]:
     for one in found:
         with contextlib.suppress(OSError):
             for thread in os.listdir(f"/proc/{one}/task"):  # noqa: PTH208 - often
-                with open(f"/proc/{one}/task/{thread}/children", "rb") as children:  # noqa: PTH123
-                    found += map(int, children.read().split())
+                found += map(int, _read(one, f"task/{thread}/children").split())
     return found
 
 
 def _resident(process: int) -> int:
-    try:
-        with open(f"/proc/{process}/statm", "rb") as statm:  # noqa: PTH123 - fifty times a second
-            return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
-    except (OSError, IndexError):
-        return 0
+    pages = _read(process, "statm").split()[1:2]
+    return sum(map(int, pages)) * os.sysconf("SC_PAGESIZE")
 
 
 def _proportional(process: int) -> int:
     """Return a process's resident memory, with its part of what it shares with others."""
-    try:
-        with open(f"/proc/{process}/smaps_rollup", "rb") as smaps:  # noqa: PTH123
-            return sum(int(line.split()[1]) << 10 for line in smaps if line.startswith(b"Pss:"))
-    except (OSError, IndexError):
+    rollup = _read(process, "smaps_rollup")
+    if not rollup:
         return _resident(process)
+    return sum(int(line.split()[1]) << 10 for line in rollup.splitlines() if line.startswith(b"Pss:"))
 
 
 # NotInstalled by its name: its module imports NumPy, which a worker's template does without
@@ -398,23 +398,22 @@ class Starter:
             try:
                 return self._with(self._template)
             except TemplateLost:
-                lost = self._lost(self._template)
+                lost = _end_of(self._template)
+                self._fork = self._fork and self._template.proven
+                self._template = None
         raise lost
-
-    def _lost(self, template: Template) -> WorkerStartError:
-        self._template = None
-        self._fork = self._fork and template.proven
-        code, tail = template.close()
-        return WorkerStartError("died", f"the process that starts workers ended with {exit_words(code)}", tail)
 
     def _apart(self) -> WorkerProcess:
         template = Template(None, self._patience)
         try:
             return self._with(template, owned=True)
         except TemplateLost:
-            code, tail = template.close()
-            words = f"the process that starts workers ended with {exit_words(code)}"
-            raise WorkerStartError("died", words, tail) from None
+            raise _end_of(template) from None
 
     def _with(self, template: Template, *, owned: bool = False) -> WorkerProcess:
         return WorkerProcess(template, b"" if template.forks else self._factory, owned=owned)
+
+
+def _end_of(template: Template) -> WorkerStartError:
+    code, tail = template.close()
+    return WorkerStartError("died", f"the process that starts workers ended with {exit_words(code)}", tail)

@@ -6,9 +6,8 @@ import mmap
 import struct
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 Phase: TypeAlias = Literal["prepare", "run", "sibling"]
@@ -29,7 +28,6 @@ _PLACE: Final = struct.Struct("<QqQQ")  # batch, index, phase, nanoseconds on th
 RAISED_HEAD: Final = struct.Struct("<d")
 """The start of a RAISED message: seconds since the phase began. The traceback's text follows."""
 PHASES: Final[tuple[Phase | None, ...]] = (None, "prepare", "run", "sibling")
-_PHASE_NUMBERS: Final[Mapping[Phase | None, int]] = MappingProxyType({phase: i for i, phase in enumerate(PHASES)})
 
 
 class Task(Protocol):
@@ -160,11 +158,12 @@ class Board:
 
     def note(self, batch: int, index: int, phase: Phase | None) -> None:
         """Note this worker's position, and the time."""
-        _PLACE.pack_into(self._memory, 0, batch, index, _PHASE_NUMBERS[phase], time.monotonic_ns())
+        _PLACE.pack_into(self._memory, 0, batch, index, PHASES.index(phase), time.monotonic_ns())
 
     def notes(self, batch: int) -> Begin:
         """Return a fast function that notes the start of a phase of a key of a batch; it is called for every run."""
-        pack, memory, clock, numbers = _PLACE.pack_into, self._memory, time.monotonic_ns, dict(_PHASE_NUMBERS)
+        pack, memory, clock = _PLACE.pack_into, self._memory, time.monotonic_ns
+        numbers = {phase: number for number, phase in enumerate(PHASES)}
 
         def begin(index: int, phase: Phase) -> None:
             pack(memory, 0, batch, index, numbers[phase], clock())

@@ -60,7 +60,9 @@ class Ended(Breach):
 
 
 class Refused(Exception):  # noqa: N818 - an answer
-    """The program answered with a failure of its own, in its own words, instead of outputs."""
+    """The program answered with a failure of its own, in its own words, instead of outputs; `answer` is its kind."""
+
+    answer = "error"
 
     def __init__(self, words: str, reason: Reason) -> None:
         super().__init__(words)
@@ -69,6 +71,8 @@ class Refused(Exception):  # noqa: N818 - an answer
 
 class Rejected(Refused):
     """The program says that the program or the inputs that it was given are invalid."""
+
+    answer = "rejected"
 
 
 # Answers

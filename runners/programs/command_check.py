@@ -22,7 +22,6 @@ from .command import (
     Outputs,
     Prepared,
     Refused,
-    Rejected,
     SharedFiles,
     claim_fault,
     hello,
@@ -244,8 +243,7 @@ class CommandCheck:
         except Unsupported as words:
             return Checked(step, skipped=f"unsupported: {words}")
         except Refused as error:
-            told = "rejected" if isinstance(error, Rejected) else "error"
-            return Checked(step, f"it answered {told!r} to a valid question: {error}", _HINTS["unsupported"])
+            return Checked(step, f"it answered {error.answer!r} to a valid question: {error}", _HINTS["unsupported"])
         except (Breach, OSError) as error:  # a TimeoutError is an OSError
             self.close()
             return Checked(step, str(error), _hint(error))
@@ -287,8 +285,9 @@ class CommandCheck:
         except Unsupported:
             return
         except Refused as error:
-            told = "rejected" if isinstance(error, Rejected) else "error"
-            raise _Wrong(f"it answered {told!r} to NoSuchOperator; expected 'unsupported'", "unsupported") from None
+            raise _Wrong(
+                f"it answered {error.answer!r} to NoSuchOperator; expected 'unsupported'", "unsupported"
+            ) from None
         raise _Wrong("it ran NoSuchOperator; expected 'unsupported'", "unsupported")
 
     def _supported(self) -> tuple[_Easy, int | str]:
@@ -321,30 +320,32 @@ class CommandCheck:
             raise refusal
         raise Unsupported("no easy operator such as Abs, Add or ReduceMean for float32; the rest needs one")
 
-    def _runs(self, easy: _Easy, version: int | str, shapes: Sequence[_Shape], steps: Sequence[int]) -> None:
+    def _runs(
+        self,
+        easy: _Easy,
+        version: int | str,
+        shapes: Sequence[_Shape],
+        steps: Sequence[int],
+        type_: str = "float32",
+    ) -> None:
         """Prepare a program for each shape, run all with the inputs of each step, and compare the answers."""
-        prepared = [
-            self._prepared(_program(easy.operator(version), [shape] * easy.arity, len(shape))) for shape in shapes
-        ]
+        programs = [_program(easy.operator(version), [shape] * easy.arity, len(shape), type_) for shape in shapes]
+        prepared = [self._prepared(program) for program in programs]
         for step in steps:
             for shape, number in zip(shapes, prepared, strict=True):
-                inputs = [_numbers(shape, step + place) for place in range(easy.arity)]
+                inputs = [_numbers(shape, step + place).astype(type_) for place in range(easy.arity)]
                 answer = self._answer(number, inputs)
-                wanted = np.asarray(easy.formula(*inputs), np.float32)
+                wanted = np.asarray(easy.formula(*inputs)).astype(type_)
                 _compare(answer, wanted, "again" if len(steps) > 1 else "value")
 
     def _of_type(self, easy: _Easy, version: int | str, type_: str) -> None:
         """Run the operator in another type that its standard has; `unsupported` is a valid answer too."""
-        program = _program(easy.operator(version), [(2, 3)] * easy.arity, 2, type_)
-        self._refuse_unclaimed(program)
-        inputs = [_numbers((2, 3), 1 + place).astype(type_) for place in range(easy.arity)]
+        self._refuse_unclaimed(_program(easy.operator(version), [(2, 3)] * easy.arity, 2, type_))
         try:
-            answer = self._answer(self._prepared(program), inputs)
+            self._runs(easy, version, [(2, 3)], [1], type_)
         except Refused as error:
-            told = "rejected" if isinstance(error, Rejected) else "error"
-            words = f"it answered {told!r} to {type_}; expected 'unsupported' or the outputs"
+            words = f"it answered {error.answer!r} to {type_}; expected 'unsupported' or the outputs"
             raise _Wrong(f"{words}: {error}", "unsupported") from None
-        _compare(answer, np.asarray(easy.formula(*inputs)).astype(type_), "value")
 
     def _invalid(self, easy: _Easy, version: int | str) -> None:
         """Give an operator too few inputs: none if it takes one or any number, only the first if it takes two."""

@@ -1,6 +1,7 @@
-"""Interpreters for built-in runners: which runners can use another one, and environments with a release, in a cache.
+"""Interpreters for built-in runners: the command that runs one under another, and environments with a release.
 
-`uv` makes them if it is on PATH, otherwise `venv` and pip. Only wheels are installed: nothing is built.
+Environments are in a cache. `uv` makes them if it is on PATH, otherwise `venv` and pip. Only wheels are installed:
+nothing is built.
 """
 
 from __future__ import annotations
@@ -15,10 +16,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import MappingProxyType
 
 from ...cases.errors import OpconformError
 from ...cases.runner import NotInstalled
@@ -34,50 +33,14 @@ _LISTED = re.compile(r"\(from versions: ([^)]*)\)")
 _SHOWN = 400
 
 
-@dataclass(frozen=True, slots=True)
-class Portable:
-    """A built-in runner that can run under another interpreter: its package, and the module with its messages."""
-
-    package: str
-    module: str
-    standards: tuple[str, ...] = ("onnx",)
-
-
-PORTABLE: Mapping[str, Portable] = MappingProxyType({
-    "onnxruntime": Portable("onnxruntime", "onnxruntime"),
-    "onnxruntime-noopt": Portable("onnxruntime", "onnxruntime"),
-    "onnx-reference": Portable("onnx", "onnx_reference"),
-    "openvino-onnx": Portable("openvino", "openvino"),
-    "openvino": Portable("openvino", "openvino", ("openvino",)),
-    "onnx-infer": Portable("onnx", "onnx_tools"),
-    "onnx-infer-strict": Portable("onnx", "onnx_tools"),
-    "onnx-infer-data": Portable("onnx", "onnx_tools"),
-    "onnx-check": Portable("onnx", "onnx_tools"),
-    "onnx-check-full": Portable("onnx", "onnx_tools"),
-    "onnx-convert": Portable("onnx", "onnx_tools"),
-    "onnxruntime-infer": Portable("onnxruntime", "onnxruntime"),
-})  # fmt: skip
-"""By the names of the runners; each is in the client's table too."""
-
-
 def client_command(runner: str, python: Path) -> str:
     """Return the command that runs a runner's client under an interpreter."""
     client = Path(__file__).parents[1] / "clients" / "python_client.py"
     return shlex.join([str(python), "-E", str(client), runner])
 
 
-@dataclass(frozen=True, slots=True)
-class Pin:
-    """Extra requirements of the releases of a package before `before`, which their metadata lacks, with the reason."""
-
-    package: str
-    before: tuple[int, ...]
-    requirement: str
-    why: str
-
-
-PINS = (Pin("onnxruntime", (1, 19), "numpy<2", "built against NumPy 1; metadata of 1.15 to 1.17 lacks it"),)
-"""Requirements that were found necessary."""
+PINS = (("onnxruntime", (1, 19), "numpy<2"),)  # built against NumPy 1; metadata of 1.15 to 1.17 lacks it
+"""Packages, the releases before which their metadata lacks a requirement, and those requirements."""
 
 
 def release_of(version: str) -> tuple[int, ...]:
@@ -90,7 +53,7 @@ def release_of(version: str) -> tuple[int, ...]:
 def requirements(package: str, version: str) -> list[str]:
     """Return what to install for a release: itself, and requirements that its metadata lacks."""
     release = release_of(version)
-    pins = [pin.requirement for pin in PINS if pin.package == package and release < pin.before]
+    pins = [pin for name, before, pin in PINS if name == package and release < before]
     return [f"{package}=={version}", *pins]
 
 

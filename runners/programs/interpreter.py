@@ -6,14 +6,12 @@ runners' tables decide here what the library's messages mean.
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ...cases.runner import Unsupported, Words, meaning
 from ..clients.python_client import CAUSE
 from .command import Command, Refused
-from .environments import PORTABLE
 
 _T = TypeVar("_T")
 
@@ -21,12 +19,13 @@ _T = TypeVar("_T")
 class OtherInterpreter(Command):
     """A library under another interpreter."""
 
-    def __init__(self, backend: str, command: str, runner: str) -> None:
-        """Start the client. Raises OpconformError if it cannot be started, or lacks the library."""
+    def __init__(self, backend: str, command: str, words: Sequence[Words]) -> None:
+        """Start the client; `words` is the built-in runner's table.
+
+        Raises OpconformError if it cannot be started, or lacks the library.
+        """
         super().__init__(backend, command)
-        self._words: tuple[Words, ...] = importlib.import_module(
-            f"..backends.{PORTABLE[runner].module}", __package__
-        ).WORDS
+        self._words = words
 
     def _answered(self, ask: Callable[[], _T]) -> _T:
         """Return the answer; a refusal is classified by the built-in runner."""

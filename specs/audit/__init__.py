@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...cases.errors import OpconformError, did_you_mean
-from ...cases.program import AttributeValue, OperatorVersion
+from ...cases.program import OperatorVersion
 from ..loader import Library
 from ..model import AttributeSignature, Port, Signature, Spec, Version, VersionSpec
 from ..reading import SpecError
@@ -55,7 +55,7 @@ class LibraryAttribute:
     """
 
     kinds: frozenset[str]
-    default: AttributeValue | bool | None = None
+    default: bool | int | float | str | tuple[bool | int | float | str, ...] | None = None
     required: bool | None = None
 
 
@@ -287,7 +287,7 @@ def _agrees(here: AttributeSignature, theirs: LibraryAttribute) -> bool:
     return _rounded(here.default) == _rounded(theirs.default)
 
 
-def _rounded(value: AttributeValue | bool) -> object:
+def _rounded(value: object) -> object:
     if isinstance(value, tuple):
         return tuple(map(_rounded, value))
     return as_float32(value) if isinstance(value, float) else value

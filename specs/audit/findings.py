@@ -131,7 +131,7 @@ def attribute_text(attribute: AttributeSignature | None) -> str:
     return attribute.kind if attribute.required else f"optional {attribute.kind}"
 
 
-def value_text(value: AttributeValue | bool) -> str:
+def value_text(value: object) -> str:
     """Return a default in the syntax of specs."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(str, value))}]"

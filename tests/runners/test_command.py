@@ -33,8 +33,8 @@ from opconform.cases.results import Result
 from opconform.cases.runner import Unsupported
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
-from opconform.runners.execution.execute import Assignment
-from opconform.runners.execution.running import Death, Judged, run_cases
+from opconform.runners.execution.execute import Assignment, Death
+from opconform.runners.execution.running import Judged, run_cases
 from opconform.runners.pool import Limits, WorkerStartError
 from opconform.runners.programs import command
 from opconform.runners.programs.command import Command, Refused

@@ -25,7 +25,6 @@ from opconform.cases.runner import NotInstalled, Runner, Unsupported, kind_of
 from opconform.cli import main
 from opconform.generators.source import GeneratedCases
 from opconform.runners.programs.environments import (
-    PORTABLE,
     environment,
     interpreters,
     kept_environments,
@@ -33,7 +32,7 @@ from opconform.runners.programs.environments import (
     releases,
     requirements,
 )
-from opconform.runners.registry import backend_spec, known_backends, open_runner, standards_of_name
+from opconform.runners.registry import PORTABLE, backend_spec, known_backends, open_runner, standards_of_name
 
 PYTHON = Path(sys.executable)
 CLIENT = Path(__file__).parents[2] / "runners" / "clients" / "python_client.py"

@@ -18,9 +18,9 @@ from opconform.cli import main
 from opconform.generators.plan import Selection, planned
 from opconform.generators.source import GeneratedCases
 from opconform.runners.execution import running
-from opconform.runners.execution.execute import ABOUT, Assignment, Isolation
+from opconform.runners.execution.execute import ABOUT, Assignment, Death, Isolation
 from opconform.runners.execution.host import About, HostFactory
-from opconform.runners.execution.running import Death, Judged, events_of, run_cases
+from opconform.runners.execution.running import Judged, events_of, run_cases
 from opconform.runners.judging.accuracy import attach_accuracy
 from opconform.runners.judging.kept import KeepOutputs
 from opconform.runners.pool import Limits, WorkerStartError

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import ml_dtypes
 import numpy as np
@@ -15,7 +15,7 @@ from opconform.cases.results import Outcome
 from opconform.generators.source import GeneratedCases
 from opconform.runners.judging.answers import Answers
 from opconform.runners.judging.judge import Verdict
-from opconform.runners.judging.kept import KEEP, KeepOutputs, tensor_from_json, tensor_to_json
+from opconform.runners.judging.kept import Keep, KeepOutputs, tensor_from_json, tensor_to_json
 
 CASE = GeneratedCases().case("onnx/ReduceMean-13/float32/3x2x2/axes=2,0/ramp/axes-unsorted")
 TENSORS: list[Array] = [
@@ -76,7 +76,7 @@ def kept_of(keep: KeepOutputs, verdict: Verdict, outputs: Sequence[Array]) -> li
 OUTCOMES = (Outcome.PASS, Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.ACCEPTED_INVALID)
 
 
-@pytest.mark.parametrize("keep", KEEP)
+@pytest.mark.parametrize("keep", get_args(Keep))
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_what_is_kept_goes_by_the_outcome(keep: Any, outcome: Outcome) -> None:
     kept = kept_of(KeepOutputs(keep), Verdict(outcome), [np.ones(1)])

@@ -326,7 +326,7 @@ def test_a_library_that_misses_a_part_of_its_own_shows_that(tmp_path: Path, monk
         name = module = package = "broken_library"
 
     with pytest.raises(ModuleNotFoundError, match="part_that_is_not_there"):
-        Broken.imported("broken_library")
+        Broken()
 
 
 def test_a_file_without_a_name_is_read_by_its_path_and_is_gone_afterwards() -> None:

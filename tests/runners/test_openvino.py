@@ -34,9 +34,10 @@ from opconform.cases.runner import Classifies, Describes, NotInstalled, Unsuppor
 from opconform.generators.source import GeneratedCases
 from opconform.reports.arithmetic import ArithmeticTables
 from opconform.runners.backends import openvino_package
-from opconform.runners.backends.openvino import ELEMENT_TYPES, WORDS, OpenVino, OpenVinoEvaluate, OpenVinoOnnx
+from opconform.runners.backends.openvino import WORDS, OpenVino, OpenVinoEvaluate, OpenVinoOnnx
 from opconform.runners.backends.openvino_inference import OpenVinoInfer, OpenVinoOnnxInfer
 from opconform.runners.backends.openvino_operations import OpenVinoOperations
+from opconform.runners.clients.python_client import OPENVINO_TYPES
 from opconform.runners.judging.answers import Answer, Answers
 from opconform.runners.judging.judge import judge
 from opconform.runners.judging.terms import load_declaration
@@ -77,7 +78,7 @@ def answer(runner: OpenVino, program: Program, *inputs: Array) -> Array:
     return output
 
 
-@pytest.mark.parametrize("type_", ELEMENT_TYPES)
+@pytest.mark.parametrize("type_", OPENVINO_TYPES)
 @pytest.mark.parametrize("shape", [(2, 2), slow(()), slow((0, 2))], ids=str)
 @pytest.mark.parametrize("kind", [*NATIVE, OpenVinoOnnx])
 def test_every_element_type_goes_in_and_comes_out_unchanged(kind, type_: str, shape: tuple[int, ...]) -> None:
@@ -157,7 +158,7 @@ def test_programs_that_run_together_answer_to_the_bit_as_alone() -> None:
             assert (type_of(y), y.shape, content(y)) == (type_of(want), want.shape, content(want))
 
 
-@pytest.mark.parametrize("type_", [t for t in element_types() if t not in ELEMENT_TYPES])
+@pytest.mark.parametrize("type_", [t for t in element_types() if t not in OPENVINO_TYPES])
 @pytest.mark.parametrize("kind", NATIVE)
 def test_element_types_that_the_library_lacks_are_unsupported(kind, type_: str) -> None:
     program = native("Reshape", 1, feed("x", type_, 2), constant("to", AXIS_1), special_zero=False)
