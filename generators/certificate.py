@@ -143,11 +143,6 @@ def certificate(source: GeneratedCases, case: Batch) -> Certificate:
     return Certificate(case, tuple(derivations), tuple(of_option))
 
 
-def certificates(source: GeneratedCases, cases: Sequence[Batch]) -> list[Certificate]:
-    """Return the certificates of single cases."""
-    return [certificate(source, case) for case in cases]
-
-
 _Key: TypeAlias = tuple[Labels, str, str, bool]
 
 

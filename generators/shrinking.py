@@ -65,11 +65,6 @@ class _Slot:
     rank: int
     extent: int
 
-    @property
-    def holder(self) -> tuple[int | str, tuple[int, ...]]:
-        """The tensor of this dimension."""
-        return self.index, self.path
-
 
 @dataclass(frozen=True)
 class _List:
@@ -202,9 +197,8 @@ class Shrinker:
     @functools.cached_property
     def _bundled(self) -> frozenset[str]:
         """The inputs that are written by levels of other parameters."""
-        levels = [level for some in self._version.parameters.values() for level in some.values()]
-        bundles = [level for level in levels if isinstance(level, Mapping)]
-        return frozenset(n for bundle in bundles for n, value in bundle.items() if not isinstance(value, Word | Recipe))
+        bundled = (entry for bundle in self._version.bundles for entry in bundle.items())
+        return frozenset(name for name, value in bundled if not isinstance(value, Word | Recipe))
 
     def _fits(self, draft: _Draft) -> bool:
         """Whether every input has a rank that its operand allows, if the spec writes the operand's shape as a list."""

@@ -383,6 +383,12 @@ class VersionSpec:
         return frozenset(self.clauses)
 
     @functools.cached_property
+    def bundles(self) -> tuple[Mapping[str, Value], ...]:
+        """The levels of parameters that are bundles."""
+        levels = (level for some in self.parameters.values() for level in some.values())
+        return tuple(level for level in levels if isinstance(level, Mapping))
+
+    @functools.cached_property
     def usual_bundles(self) -> tuple[Mapping[str, Value], ...]:
         """The first level of each bundle except `shapes` and `dims`; it applies if a case does not name the bundle."""
         first = (

@@ -385,8 +385,7 @@ class _Theirs(Bound):
 def words_of(version: VersionSpec, name: str) -> list[str]:
     """Return the words that a version's valid cases have for an attribute, its default among them."""
     attribute = version.signature.attribute(name)
-    levels = [level for some in version.parameters.values() for level in some.values()]
-    bundles = [level[name] for level in levels if isinstance(level, Mapping) and name in level]
+    bundles = [bundle[name] for bundle in version.bundles if name in bundle]
     edges = [edge.settings[name] for edge in version.edges.values() if name in edge.settings and not edge.rejected]
     default = None if attribute is None else attribute.default
     values = [default, *version.parameters.get(name, {}).values(), *bundles, *edges]

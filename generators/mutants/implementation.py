@@ -30,6 +30,11 @@ Given: TypeAlias = "Array | tuple[Array, ...] | None"
 """A port's value: tensors, lanes first; a tuple of them for a variadic port, None if it is left out."""
 
 
+def tensors_of(given: Given) -> tuple[Array, ...]:
+    """Return the tensors at a port."""
+    return given if isinstance(given, tuple) else () if given is None else (given,)
+
+
 class Refused(Exception):  # noqa: N818 - a refusal is an answer
     """The implementation refuses: the input is invalid, or it has a defect that looks like this."""
 
@@ -53,10 +58,12 @@ class Invocation:
     @functools.cached_property
     def arrays(self) -> tuple[Array, ...]:
         """The tensors at all ports."""
-        found: list[Array] = []
-        for given in (*self.ports, *self.captured.values()):
-            found += given if isinstance(given, tuple) else [] if given is None else [given]
-        return tuple(found)
+        return tuple(array for given in (*self.ports, *self.captured.values()) for array in tensors_of(given))
+
+    @property
+    def first(self) -> tuple[Array, ...]:
+        """The tensors of the first input; none if it is left out."""
+        return tensors_of(self.ports[0]) if self.ports else ()
 
     @functools.cached_property
     def types(self) -> frozenset[str]:
