@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -311,15 +312,16 @@ def _one_rank(i: Invocation) -> Invocation:
 
 def _neighbours(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
     """Yield mutants that behave like the previous version, or like the next one."""
+    for other in neighbours(spec, version):
+        name, text = f"as-{other.operator.name}-{other.operator.version}", f"behaves like {other.operator}"
+        yield _call(name, text, partial(as_version, version=other), incidental=True)
+
+
+def neighbours(spec: Spec, version: VersionSpec) -> list[VersionSpec]:
+    """Return the version before and the one after."""
     versions = list(spec.versions.values())
     place = versions.index(version)
-    for other in (*versions[max(0, place - 1) : place], *versions[place + 1 : place + 2]):
-        yield _call(
-            f"as-{other.operator.name}-{other.operator.version}",
-            f"behaves like {other.operator}",
-            lambda i, v=other: as_version(i, v),
-            incidental=True,
-        )
+    return [*versions[max(0, place - 1) : place], *versions[place + 1 : place + 2]]
 
 
 def as_version(i: Invocation, version: VersionSpec) -> Invocation:
