@@ -14,8 +14,8 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
 from typing import TypeAlias
@@ -73,6 +73,10 @@ class CaseId:
     def setting(self, name: str) -> str | None:
         """Return the text of one setting, or None if the id does not have it."""
         return next((value for key, value in self.settings if key == name), None)
+
+    def having(self, settings: Mapping[str, str]) -> CaseId:
+        """Return the case with more settings, in place of its own of the same names."""
+        return replace(self, settings=tuple(sorted({**dict(self.settings), **settings}.items())))
 
 
 def part_size(part: Part) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 Levels: TypeAlias = Mapping[str, Sequence[str]]
@@ -39,12 +39,10 @@ def every(levels: Levels, excluded: Excluded) -> Iterator[Row]:
             yield row
 
 
-def least(levels: Levels, strength: int | None, groups: Iterable[Sequence[str]] = ()) -> int:
+def least(levels: Levels, strength: int | None) -> int:
     """Return a lower bound on the number of rows, exclusions apart: the most combinations of one set of parameters."""
     sizes = sorted((len(some) for some in levels.values()), reverse=True)
-    wanted = [sizes if strength is None else sizes[:strength]]
-    wanted += [[len(levels[name]) for name in group if name in levels] for group in groups]
-    return max(math.prod(some) for some in wanted)
+    return math.prod(sizes if strength is None else sizes[:strength])
 
 
 def combinations(levels: Levels, strength: int) -> int:

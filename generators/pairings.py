@@ -16,7 +16,7 @@ from ..cases.program import element_names
 from ..specs.model import AttributeSignature, Port, Spec, Value, VersionSpec, Word
 from .parameters import CONSTANT, FED, FROM, NUMBERS_OF_DRAWS, free_letters, kindest_opset, opset_range, text_of
 from .rows import Row, read_row, settle, without_settings
-from .variations import STANDARDS, given, tensor_twice, with_settings
+from .variations import STANDARDS, given, tensor_twice
 
 AXES_NAMES = frozenset({"axis", "axes", "dim", "dims"})
 RANKS = range(1, 7)
@@ -84,7 +84,7 @@ def _delivered(version: VersionSpec, bases: Sequence[Row], how: str) -> Iterator
         if all(row.get(f"{port.name}{FROM}") == how for port in there):
             covered |= _features(version, row)
         elif how == FED or not _is_known_twice(row):
-            case = settle(version, with_settings(row, [(f"{port.name}{FROM}", how) for port in there]))
+            case = settle(version, row.id.having({f"{port.name}{FROM}": how for port in there}))
             candidates.append((_features(version, row), case))
     for _ in range(_MOST[how]):
         best = max(
@@ -163,8 +163,8 @@ def _together(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
                 if option is not None:
                     chosen[name] = option
             if chosen:
-                texts = [(name, str(text_of(v, _kind(version, name), {}))) for name, (_, v) in chosen.items()]
-                yield settle(version, with_settings(row, texts))
+                texts = {name: str(text_of(v, _kind(version, name), {})) for name, (_, v) in chosen.items()}
+                yield settle(version, row.id.having(texts))
                 break
 
 
@@ -296,7 +296,7 @@ def _at_last_opset(
         for type_ in row.id.types[:1]:
             if arithmetic(type_) not in met:
                 met.add(arithmetic(type_))
-                yield with_settings(row, [("opset", last)])
+                yield row.id.having({"opset": last})
 
 
 def _of_nothing(spec: Spec, version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:

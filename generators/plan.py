@@ -294,8 +294,8 @@ def _order(case: CaseId, version: int) -> tuple[object, ...]:
 
 def numbered(case: CaseId, draw: int, seed: int) -> CaseId:
     """Return the id with its draw and seed; zeros are left out."""
-    more = [(name, str(number)) for name, number in (("draw", draw), ("seed", seed)) if number]
-    return replace(case, settings=tuple(sorted([*case.settings, *more]))) if more else case
+    more = {name: str(number) for name, number in (("draw", draw), ("seed", seed)) if number}
+    return case.having(more) if more else case
 
 
 def _levels(version: VersionSpec) -> dict[str, list[str]]:

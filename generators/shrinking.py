@@ -7,7 +7,7 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
@@ -115,7 +115,7 @@ class Shrinker:
         case = without_settings(parse_id(case_id), "draw")
         if not draws(self._version, case):
             return [case_id]
-        numbered = [replace(case, settings=tuple(sorted([*case.settings, ("draw", str(n))]))) for n in range(1, _DRAWS)]
+        numbered = [case.having({"draw": str(number)}) for number in range(1, _DRAWS)]
         return list(dict.fromkeys([case_id, *map(str, (case, *numbered))]))
 
     def size(self, case_id: str) -> Size:
@@ -329,14 +329,8 @@ class Shrinker:
             number = int(word)
             return str(number - 1 if number > axis else number + 1 if number < axis - rank else number)
 
-        settings, written = dict(draft.settings), dict(draft.written)
-        for name, text in draft.settings.items():
-            if _AXES.search(name) and self._kind(name):
-                settings[name] = ",".join(map(renumbered, text.split(",")))
-        for name, array in draft.written.items():
-            if _AXES.search(name) and array.size:
-                written[name] = _mapped(array, renumbered)
-        return replace(draft, settings=settings, written=written)
+        names = (*filter(self._kind, draft.settings), *draft.written)
+        return _reworded(draft, set(filter(_AXES.search, names)), renumbered)
 
     def _extents(self, draft: _Draft) -> Iterator[_Draft]:
         """Yield the case with smaller extents: of all dimensions, of dimensions that may be tied, of one."""
@@ -367,14 +361,8 @@ class Shrinker:
     def _replaced(self, draft: _Draft, extents: Mapping[_Slot, int]) -> _Draft:
         """Return the case with the settings replaced that equal such an extent, such as a kernel's or a hidden size."""
         renamed = {str(slot.extent): str(extent) for slot, extent in extents.items()}
-        settings, written = dict(draft.settings), dict(draft.written)
-        for name, text in draft.settings.items():
-            if self._kind(name):
-                settings[name] = ",".join(renamed.get(word, word) for word in text.split(","))
-        for name, array in draft.written.items():
-            if not self._is_filled(name) and array.size:
-                written[name] = _mapped(array, lambda word: renamed.get(word, word))
-        return replace(draft, settings=settings, written=written)
+        lists = {name for name in draft.written if not self._is_filled(name)}
+        return _reworded(draft, lists.union(filter(self._kind, draft.settings)), lambda word: renamed.get(word, word))
 
     def _spelled_out(self, draft: _Draft) -> Iterator[_Draft]:
         """Yield the case with its drawn elements written out, so that they stay the same while it shrinks."""
@@ -475,6 +463,13 @@ class Shrinker:
                     changed = flat.copy()
                     changed[index] = simple
                     yield replace(draft, written={**draft.written, name: changed.reshape(array.shape)})
+
+
+def _reworded(draft: _Draft, names: Set[str], change: Callable[[str], str]) -> _Draft:
+    """Return the case with each word changed in some settings and written inputs."""
+    texts = {name: ",".join(map(change, text.split(","))) for name, text in draft.settings.items() if name in names}
+    arrays = {name: _mapped(array, change) for name, array in draft.written.items() if name in names}
+    return replace(draft, settings={**draft.settings, **texts}, written={**draft.written, **arrays})
 
 
 def _with(draft: _Draft, lists: Mapping[str, _List]) -> _Draft:

@@ -187,6 +187,10 @@ class Signature:
         letter = port_found.type.removesuffix(")").rpartition("(")[2].rstrip(")")
         return letter if letter in self.types else None
 
+    def types_of(self, port: Port) -> tuple[str, ...]:
+        """Return the types that an input or output may have."""
+        return self.types.get(port.type, (port.type,))
+
     @property
     def input_counts(self) -> tuple[int, int | None]:
         """The smallest and the largest number of inputs; None if there is no largest."""

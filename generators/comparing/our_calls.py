@@ -149,7 +149,7 @@ def _input_candidates(
 ) -> Iterator[list[tuple[str, Array]] | None]:
     """Yield tensors for an input of ours, each with its type: as theirs has it, or what is an attribute there."""
     theirs = [name for name, own in bond.binding.inputs.items() if own == port.name and name in facts.ports]
-    allowed = bond.ours.signature.types.get(port.type, (port.type,))
+    allowed = bond.ours.signature.types_of(port)
     if theirs:
         several, ports = given[theirs[0]], facts.ports[theirs[0]]
         if several is None or ports is None:
@@ -179,7 +179,7 @@ def _input_candidates(
 
 def _counted(signature: Signature, port: Port, kind: str, array: Array) -> tuple[str, Array]:
     """Return an input of whole numbers in a type that a signature takes: a count or index is the same in each."""
-    allowed = signature.types.get(port.type, (port.type,))
+    allowed = signature.types_of(port)
     if kind in allowed or kind_of(kind) != "int" or port.type == signature.inputs[0].type:
         return kind, array
     usual = "int64" if "int64" in allowed else allowed[0]
@@ -279,7 +279,7 @@ def _call(
     types: dict[str, str] = {}
     for port in signature.inputs:
         for type_, _ in ports[port.name] or ():
-            allowed = signature.types.get(port.type, (port.type,))
+            allowed = signature.types_of(port)
             if type_ not in allowed:
                 raise Inexpressible(f"{version.operator}: {port.name} is never {type_}")
             if types.setdefault(port.type, type_) != type_ and port.option != "each":
@@ -298,7 +298,7 @@ def _call(
             types.setdefault(port.type, named.get(text, text))
         elif source is not None and (usual := source.usual(types)):
             types.setdefault(port.type, usual)
-        allowed = signature.types.get(port.type, (port.type,))
+        allowed = signature.types_of(port)
         type_ = types.get(port.type) or (wanted if wanted in allowed else allowed[0])
         outputs[port.name] = type_ if wanted is not None else None
     floats = [type_ for several in ports.values() for type_, _ in several or ()]

@@ -256,7 +256,7 @@ class _Theirs(Bound):
     def _counted(self, port: Port, value: Any) -> Any:
         """Return an input of whole numbers in a type that theirs take: a count or index is the same in each of them."""
         signature = self.version_spec.signature
-        allowed = signature.types.get(port.type, (port.type,))
+        allowed = signature.types_of(port)
         if not isinstance(value, Value) or value.kind != "int" or port.type == signature.inputs[0].type:
             return value
         usual = "int64" if "int64" in allowed else next(iter(allowed), "")
@@ -275,7 +275,7 @@ class _Theirs(Bound):
         return self._of_ours(port.name)
 
     def _type_of(self, port: Port) -> str:
-        allowed = self.version_spec.signature.types.get(port.type, (port.type,))
+        allowed = self.version_spec.signature.types_of(port)
         first = next((v for v in self._inputs.values() if isinstance(v, Value)), None)
         if first is not None and first.type in allowed and port.type == self.version_spec.signature.inputs[0].type:
             return first.type
@@ -285,7 +285,7 @@ class _Theirs(Bound):
         bound: dict[str, str] = {}
         for port, value in zip(self.version_spec.signature.inputs, values, strict=True):
             for tensor in () if value is None else [value] if isinstance(value, Value) else value:
-                allowed = self.version_spec.signature.types.get(port.type, (port.type,))
+                allowed = self.version_spec.signature.types_of(port)
                 if not isinstance(tensor, Value):
                     raise Inexpressible("no tensors")
                 if tensor.type not in allowed or bound.setdefault(port.type, tensor.type) != tensor.type:
