@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -161,21 +160,9 @@ class _Comparison:
 
     def _side_answers(self, call: OurCall, *, defaults: bool) -> tuple[_SideAnswers, _SideAnswers]:
         bond, wanted = self.bond, tuple(self.bond.outputs.values())
-        own = _answers(call, call.facts, self._own, wanted, Call)
-        rules = self._their_rules_by_default if defaults else self._their_rules
+        own = _answers(call, call.facts, reference_of(bond.our_spec, bond.ours), wanted, Call)
+        rules = by_their_rules(bond, defaults=defaults)
         return own, _answers(call, facts_for_theirs(bond, call.facts), rules, wanted, Lenient)
-
-    @functools.cached_property
-    def _own(self) -> Reference:
-        return reference_of(self.bond.our_spec, self.bond.ours)
-
-    @functools.cached_property
-    def _their_rules(self) -> Reference:
-        return by_their_rules(self.bond)
-
-    @functools.cached_property
-    def _their_rules_by_default(self) -> Reference:
-        return by_their_rules(self.bond, defaults=True)
 
     def _left_out(self, call: OurCall) -> tuple[str, ...]:
         """Return the attributes of ours that a call leaves out, if theirs have another default for them."""
@@ -260,12 +247,8 @@ def _overlap(each: Bounds, other: Bounds) -> bool:
 
 
 def _known(version: VersionSpec, names: Sequence[str]) -> tuple[Clause | Silence, ...]:
-    rules: list[Clause | Silence] = []
-    for name in dict.fromkeys(names):
-        rule = version.clauses.get(name) or version.silences.get(name)
-        if rule is not None:
-            rules.append(rule)
-    return tuple(rules)
+    rules = (version.clauses.get(name) or version.silences.get(name) for name in dict.fromkeys(names))
+    return tuple(rule for rule in rules if rule is not None)
 
 
 def _word(words: Mapping[str, object], value: object) -> object:

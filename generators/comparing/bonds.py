@@ -36,14 +36,12 @@ class Bond:
     @functools.cached_property
     def outputs(self) -> Mapping[str, str]:
         """Our outputs that theirs are bound to, by their names, in their order."""
-        known = {port.name for port in self.theirs.signature.outputs}
-        return {name: own for name, own in self.binding.outputs.items() if own is not None and name in known}
+        return _bound(self.binding.outputs, self.theirs.signature.outputs)
 
     @functools.cached_property
     def inputs(self) -> Mapping[str, str]:
         """Our inputs that theirs are bound to, by their names."""
-        known = {port.name for port in self.theirs.signature.inputs}
-        return {name: own for name, own in self.binding.inputs.items() if own is not None and name in known}
+        return _bound(self.binding.inputs, self.theirs.signature.inputs)
 
     @functools.cached_property
     def attributes(self) -> Mapping[str, BoundAttribute]:
@@ -64,10 +62,13 @@ class Bond:
         return tuple(name for name in _names(self.theirs) if name not in bound)
 
 
-def _names(version: VersionSpec) -> Iterator[str]:
-    yield from dict.fromkeys(
-        [*(attribute.name for attribute in version.signature.attributes), *(p.name for p in version.signature.inputs)]
-    )
+def _bound(names: Mapping[str, str | None], ports: Sequence[Port]) -> dict[str, str]:
+    known = {port.name for port in ports}
+    return {name: own for name, own in names.items() if own is not None and name in known}
+
+
+def _names(version: VersionSpec) -> dict[str, None]:
+    return dict.fromkeys(part.name for part in (*version.signature.attributes, *version.signature.inputs))
 
 
 def bond(library: Library, each: str, other: str) -> Bond | None:
@@ -80,8 +81,7 @@ def bond(library: Library, each: str, other: str) -> Bond | None:
     for (our_spec, ours), (their_spec, theirs) in ((first, second), (second, first)):
         binding = ours.binding
         if binding is not None and binding.operator == str(their_spec.operator):
-            formula = library.spec(binding.operator).version(binding.version)
-            return Bond(ours, theirs, our_spec, their_spec, binding, f"`as` of {ours.operator}", formula=formula)
+            return replace(_to_formula(library, our_spec, ours), theirs=theirs, their_spec=their_spec)
     implied = _implied(second, first)
     if implied is None or implied.ours.binding is None or implied.theirs.binding is None:
         return implied

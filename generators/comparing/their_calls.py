@@ -384,11 +384,9 @@ class _Theirs(Bound):
 
 def words_of(version: VersionSpec, name: str) -> list[str]:
     """Return the words that a version's valid cases have for an attribute, its default among them."""
-    attribute = version.signature.attribute(name)
     bundles = [bundle[name] for bundle in version.bundles if name in bundle]
     edges = [edge.settings[name] for edge in version.edges.values() if name in edge.settings and not edge.rejected]
-    default = None if attribute is None else attribute.default
-    values = [default, *version.parameters.get(name, {}).values(), *bundles, *edges]
+    values = [version.signature.defaults.get(name), *version.parameters.get(name, {}).values(), *bundles, *edges]
     return list(dict.fromkeys(v for v in values if isinstance(v, str) and not isinstance(v, Word)))
 
 
