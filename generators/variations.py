@@ -36,8 +36,8 @@ def variations(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> I
         yield from _in_memory(version, planned)
     if spec.standard not in STANDARDS:
         return
-    usable = (case for case in planned if case.edge is None and case.setting("dims") is None)
-    usable = [case for case in dict.fromkeys(_telling(version, usable)) if settle(version, case) == case]
+    static = _telling(version, (case for case in planned if case.edge is None and case.setting("dims") is None))
+    usable = [case for case in dict.fromkeys(static) if settle(version, case) == case]
     bases = [read_row(spec, version, case) for case in sorted(usable, key=lambda case: _worth(usable[0], case))]
     yield from _deliveries(version, planned, bases)
     yield from tensor_twice(version, bases)

@@ -121,7 +121,8 @@ class _Builder:
         for version in self.signatures:
             spec, before = self.version(version), next(reversed(specs.values()), None)
             if before is not None:
-                spec = replace(spec, **{name: _shared(getattr(spec, name), getattr(before, name)) for name in _SHARED})
+                shared: Any = {name: _shared(getattr(spec, name), getattr(before, name)) for name in _SHARED}
+                spec = replace(spec, **shared)
             specs[version] = spec
         return specs
 

@@ -68,7 +68,8 @@ def _bound(names: Mapping[str, str | None], ports: Sequence[Port]) -> dict[str, 
 
 
 def _names(version: VersionSpec) -> dict[str, None]:
-    return dict.fromkeys(part.name for part in (*version.signature.attributes, *version.signature.inputs))
+    signature = version.signature
+    return dict.fromkeys([*(attribute.name for attribute in signature.attributes), *(p.name for p in signature.inputs)])
 
 
 def bond(library: Library, each: str, other: str) -> Bond | None:

@@ -151,7 +151,7 @@ _OF_FLOATS = frozenset({"nan-lost", "infinity-lost", "sign-of-zero-lost", "ones"
 WHOLE: Mapping[str, tuple[str, Effect]] = {name: told for name, told in ALWAYS.items() if name not in _OF_FLOATS}
 """Effects on outputs that are not floats."""
 WRONG: Mapping[str, tuple[str, Effect]] = {"wrong": ("answers 0, or 1 for 0,", _wrong)}
-SPECIALS: Mapping[str, tuple[str, Effect]] = {name: ALWAYS[name] for name in ("nan-lost", "infinity-lost")} | WRONG
+SPECIALS: Mapping[str, tuple[str, Effect]] = {**{name: ALWAYS[name] for name in ("nan-lost", "infinity-lost")}, **WRONG}
 
 OF_DATA = frozenset({*_OF_FLOATS, "negated", *(f"{wide}-as-{narrow}" for wide, narrow in NARROWER.items())})
 """The names of effects that only show in the elements of outputs, whatever their shapes."""
