@@ -293,11 +293,7 @@ class Selection:
     standards: tuple[str, ...] = ()
     suite: str | None = None
 
-    def admits(self, case: CaseId, text: str) -> bool:
-        """Return whether a glob selects this case."""
-        return self.admits_text(case.operator, text)
-
-    def admits_text(self, operator_version: str, text: str) -> bool:
+    def admits(self, operator_version: str, text: str) -> bool:
         """Return whether a glob selects a case, given as its operator version and its id."""
         return not self.globs or any(
             fnmatchcase(operator_version, g) or (not is_of_versions(g) and fnmatchcase(text, g)) for g in self.globs

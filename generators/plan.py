@@ -144,20 +144,20 @@ class _Drawn:
     def admitted(self, selection: Selection) -> Iterator[str]:
         """Yield the selected ids; checks each draw only if a glob distinguishes draws."""
         operator = self._operator
-        if selection.admits_text(operator, self.first):
+        if selection.admits(operator, self.first):
             yield self.first
         alike = self._alike(selection)
         if alike is not False:
             for draw in range(1, self.draws):
                 text = f"{self.before}{draw}{self.after}"
-                if alike or selection.admits_text(operator, text):
+                if alike or selection.admits(operator, text):
                     yield text
 
     def count(self, selection: Selection) -> int:
         alike = self._alike(selection)
         if alike is None:
             return sum(1 for _ in self.admitted(selection))
-        return int(selection.admits_text(self._operator, self.first)) + (self.draws - 1 if alike else 0)
+        return int(selection.admits(self._operator, self.first)) + (self.draws - 1 if alike else 0)
 
     def _alike(self, selection: Selection) -> bool | None:
         """Return whether all draws after the first are selected, or none of them; None if it depends on the draw."""

@@ -61,7 +61,7 @@ def _admitted(ids: Sequence[str], selection: Selection) -> Iterator[str]:
         raise OpconformError(f"the cases of suite {selection.suite!r} are fixed: leave --draws and --seed out")
     for text in ids:
         case = parse_id(text)
-        if selection.may_admit(case.operator) and selection.admits(case, text):
+        if selection.may_admit(case.operator) and selection.admits(case.operator, text):
             yield text
 
 
