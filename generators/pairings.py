@@ -40,7 +40,7 @@ def pairings(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> Ite
         yield from _delivered(version, bases, how)
     yield from _together(version, bases)
     yield from _by_default(version, bases)
-    large = [row for row in bases if any(part_size(part) > BEYOND for part in row.id.shapes)]
+    large = [row for row in bases if _is_large(row.id)]
     if not any(_repeats(version, case) for case in planned if _is_large(case)):
         yield from tensor_twice(version, large)
     yield from _at_last_opset(spec, version, planned, bases)
@@ -305,7 +305,11 @@ def _of_nothing(spec: Spec, version: VersionSpec, bases: Sequence[Row]) -> Itera
     Cases of that type have attributes of the same names, since some attributes are of one type only, and the words that
     all of them have.
     """
-    empty = [row for row in bases if row.id.shapes and part_size(row.id.shapes[0]) == 0 and _is_tensor(row)]
+    empty = [
+        row
+        for row in bases
+        if row.id.shapes and part_size(row.id.shapes[0]) == 0 and isinstance(row.id.shapes[0], tuple)
+    ]
     letter = first_letter(version)
     if not empty or letter is None:
         return
@@ -342,10 +346,6 @@ def _is_readable(spec: Spec, version: VersionSpec, case: CaseId) -> bool:
     except CaseIdError:
         return False
     return True
-
-
-def _is_tensor(row: Row) -> bool:
-    return isinstance(row.id.shapes[0], tuple)
 
 
 def _is_excluded_type(version: VersionSpec, row: Row, letter: str, type_: str) -> bool:

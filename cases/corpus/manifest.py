@@ -290,15 +290,12 @@ def program_folder(program: Program) -> str:
     `test_onnx_ReduceMean-13_float32_3x2x2_6f1c52a0b3d4`: letters, digits, `-` and `_`. The first digits of the
     program's key make names differ in more than upper and lower case. ONNX's loader requires `test_`.
     """
+    all_dims = (["n" if isinstance(size, str) else size for size in feed.dims] for feed in program.feeds)
     parts = [
         str(program.operator),
         "-".join(dict.fromkeys(i.type for i in program.feeds)),
-        "-".join(dict.fromkeys("x".join(map(_extent, i.dims)) or "scalar" for i in program.feeds)),
+        "-".join(dict.fromkeys("x".join(map(str, dims)) or "scalar" for dims in all_dims)),
     ]
     slug = "_".join(_UNSAFE.sub("_", part).strip("_") for part in parts if part)
     begun = f"test_{slug}"[: LONGEST - _DIGEST - 1].rstrip("_-")
     return f"{begun}_{program.key[:_DIGEST]}"
-
-
-def _extent(size: int | str) -> str:
-    return "n" if isinstance(size, str) else str(size)

@@ -251,7 +251,8 @@ def _namesakes(bond: Bond, name: str, kind: str, wanted: TheirCall) -> Iterator[
 
 def _parts(wanted: TheirCall, facts: Facts, *, bound: bool) -> Iterator[tuple[Any, ...]]:
     """Yield lists with a number for each spatial axis: halves of lists with two, zeros; for a bound attribute ones."""
-    axes = max(0, next(_first_rank(facts), 0) - 2)
+    ranks = (len(port.shape) for port in facts.ports.values() if isinstance(port, GivenPort))
+    axes = max(0, next(ranks, 0) - 2)
     if bound:
         yield (1,) * axes
         return
@@ -259,12 +260,6 @@ def _parts(wanted: TheirCall, facts: Facts, *, bound: bool) -> Iterator[tuple[An
         if isinstance(value, tuple) and len(value) == 2 * axes:
             yield from (value[:axes], value[axes:])
     yield (0,) * axes
-
-
-def _first_rank(facts: Facts) -> Iterator[int]:
-    for port in facts.ports.values():
-        if isinstance(port, GivenPort):
-            yield len(port.shape)
 
 
 def _call(

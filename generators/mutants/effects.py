@@ -32,10 +32,6 @@ def _each(effect: Effect) -> Callable[[Invocation, Answer], Answer]:
     return lambda _i, outs: [effect(out) for out in outs]
 
 
-def _rotated(_i: Invocation, outs: Answer) -> Answer:
-    return [*outs[1:], outs[0]]
-
-
 def nothing_like(array: Array) -> Array:
     """Return zeros, false or empty text."""
     return np.full(array.shape, "", object) if array.dtype == object else np.zeros_like(array)
@@ -79,13 +75,9 @@ def _of_types(types: Collection[str], effect: Effect) -> Effect:
     return lambda array: effect(array) if type_of(array) in types else array
 
 
-def _is_float(array: Array) -> bool:
-    return element_type(type_of(array)).format is not None
-
-
 def _of_floats(change: Callable[[Array], Array]) -> Effect:
     def changed(array: Array) -> Array:
-        if not _is_float(array):
+        if element_type(type_of(array)).format is None:
             return array
         with np.errstate(all="ignore"):
             return np.asarray(change(array)).astype(array.dtype)
@@ -99,28 +91,12 @@ _sign_lost = _of_floats(lambda a: np.where(a == 0, a.dtype.type(0), a))
 _ones = _of_floats(lambda a: a * a.dtype.type(1 + 16 * float(element_type(type_of(a)).float_format.roundoff)))
 
 
-def _transposed(array: Array) -> Array:
-    return array.swapaxes(-1, -2) if array.ndim > 2 else array
-
-
-def _off_by_one(array: Array) -> Array:
-    return np.roll(array, 1, -1) if array.ndim > 1 else array
-
-
-def _squeezed(array: Array) -> Array:
-    return array.reshape(len(array), *(n for n in array.shape[1:] if n != 1))
-
-
 def _other_type(array: Array) -> Array:
     if array.dtype == object:
         return array
     other = np.float64 if array.dtype == np.float32 else np.float32
     with np.errstate(all="ignore"):
         return (array.real if array.dtype.kind == "c" else array).astype(other)
-
-
-def _negated(array: Array) -> Array:
-    return -array if array.dtype.kind not in "ubO" else array
 
 
 def _wrong(array: Array) -> Array:
@@ -133,18 +109,18 @@ ALWAYS: Mapping[str, tuple[str, Effect]] = {
     "zeros": ("answers zeros", nothing_like),
     "type-other": ("answers in float32, or in float64 if float32 is right", _other_type),
     "rank-more": ("answers with one axis more", lambda a: a[:, np.newaxis]),
-    "rank-less": ("leaves out axes of extent 1", _squeezed),
+    "rank-less": ("leaves out axes of extent 1", lambda a: a.reshape(len(a), *(n for n in a.shape[1:] if n != 1))),
     "flat": ("answers with a single axis", lambda a: a.reshape(len(a), -1)),
     "last-missing": ("answers without the last entry of the last axis", lambda a: a[..., :-1] if a.ndim > 1 else a),
-    "transposed": ("exchanges the last two axes", _transposed),
-    "off-by-one": ("shifts the last axis by one", _off_by_one),
+    "transposed": ("exchanges the last two axes", lambda a: a.swapaxes(-1, -2) if a.ndim > 2 else a),
+    "off-by-one": ("shifts the last axis by one", lambda a: np.roll(a, 1, -1) if a.ndim > 1 else a),
     "last-lost": ("answers 0 for the last element", _lost(slice(-1, None), 2)),
     "last-repeated": ("answers the last but one element twice", _previous),
     "block-lost": ("answers 0 for the last 16 elements", _lost(slice(-_BLOCK, None), _BLOCK + 1)),
     "nan-lost": ("answers 0 for NaN", _nan_lost),
     "infinity-lost": ("answers the largest finite number for an infinity", _infinity_lost),
     "sign-of-zero-lost": ("answers +0 for -0", _sign_lost),
-    "negated": ("answers with the opposite sign", _negated),
+    "negated": ("answers with the opposite sign", lambda a: a if a.dtype.kind in "ubO" else -a),
     "ones": ("errs by eight units in the last place", _ones),
 }
 _OF_FLOATS = frozenset({"nan-lost", "infinity-lost", "sign-of-zero-lost", "ones"})
@@ -173,10 +149,10 @@ def answer_mutants(version: VersionSpec) -> Iterator[Implementation]:
             text, effect = f"answers {name} with the precision of {narrower}", _of_types({name}, _via(narrower))
             yield Implementation(f"{name}-as-{narrower}", "answer", text, finish=_each(effect))
     if len(signature.outputs) > 1:
-        yield Implementation("outputs-swapped", "answer", "answers the outputs in another order", finish=_rotated)
-        yield Implementation(
-            "output-missing", "answer", "answers one output too few", finish=lambda _i, outs: outs[:-1]
-        )
+        text = "answers the outputs in another order"
+        yield Implementation("outputs-swapped", "answer", text, finish=lambda _i, outs: [*outs[1:], outs[0]])
+        text = "answers one output too few"
+        yield Implementation("output-missing", "answer", text, finish=lambda _i, outs: outs[:-1])
 
 
 # Under triggers

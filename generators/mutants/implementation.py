@@ -213,10 +213,6 @@ def _machine(
     )
 
 
-def _double(_: Invocation) -> Machine:
-    return Machine(np.dtype(np.float64), np.dtype(np.float64))
-
-
 def variants_of(version: VersionSpec) -> Iterator[Implementation]:
     """Yield the compliant variants of an operator version: algorithms, accumulators, each option of each silence."""
     for order in ORDERS:
@@ -230,7 +226,8 @@ def variants_of(version: VersionSpec) -> Iterator[Implementation]:
         for division, how in DIVISIONS.items():
             if wide or division not in ("running", "corrected"):  # the others are used for their accuracy
                 yield _variant(f"{division}-{name}", f"{how}, in {where}", wide, not wide, division=division)
-    yield Implementation("double", "variant", "computes in float64, and rounds once at the end", machine=_double)
+    text, double = "computes in float64, and rounds once at the end", np.dtype(np.float64)
+    yield Implementation("double", "variant", text, machine=lambda _: Machine(double, double))
     text = "takes the second form where a formula has two"
     yield Implementation("other-forms", "variant", text, nodes="other-forms")
     text = "computes exponentials that are divided by their sum as written, without an offset"

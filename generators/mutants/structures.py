@@ -231,7 +231,7 @@ def _of_options(version: VersionSpec) -> Iterator[Trigger]:
             yield Trigger("options", f"{name},rank={rank}", text, _both(options[name], _ranked(rank)))
         if len(_ranks(version)) > 1:
             text = f"{name} and an extent of 1"
-            yield Trigger("options", f"{name},extent=1", text, _both(options[name], _has_one))
+            yield Trigger("options", f"{name},extent=1", text, _both(options[name], _has_extent(1)))
     for attribute in default_axes(version):
         for rank in _ranks(version):
             met = _both(_is_missing(attribute.name), _ranked(rank))
@@ -262,9 +262,8 @@ def _is_given(port: Port) -> Callable[[Met], bool]:
     return lambda met: met.invocation.port(port.name) is not None
 
 
-def _has_one(met: Met) -> bool:
-    first = _first(met)
-    return first is not None and 1 in first.shape[1:]
+def _has_extent(extent: int) -> Callable[[Met], bool]:
+    return lambda met: (first := _first(met)) is not None and extent in first.shape[1:]
 
 
 # Rare types at ends
@@ -279,16 +278,11 @@ def _of_ends(spec: Spec, version: VersionSpec) -> Iterator[Trigger]:
             text = f"type {name} in the last opset with the version"
             yield Trigger("last-opset", name, text, _both(there, _in_opset(span[1])))
         if name in RARE and first_letter(version) is not None:
-            yield Trigger("nothing", name, f"an empty first input of type {name}", _both(there, _is_empty))
+            yield Trigger("nothing", name, f"an empty first input of type {name}", _both(there, _has_extent(0)))
 
 
 def _in_opset(number: int) -> Callable[[Met], bool]:
     return lambda met: met.invocation.program.opset == number
-
-
-def _is_empty(met: Met) -> bool:
-    first = _first(met)
-    return first is not None and 0 in first.shape[1:]
 
 
 # Equations by class

@@ -59,7 +59,8 @@ def triggers(spec: Spec, version: VersionSpec) -> Iterator[Trigger]:
     span = opset_range(spec, version)
     if span is not None and span[0] < span[1]:
         for level, number in zip(("first", "last"), span, strict=True):
-            yield _when("opset", level, f"the {level} opset with the version", _opset, number)
+            text = f"the {level} opset with the version"
+            yield _when("opset", level, text, lambda met: met.invocation.program.opset, number)
     if spec.standard == "onnx":
         yield from _of_delivery(version)
     for names in version.strength.get(_TRIPLE, ()):
@@ -96,7 +97,8 @@ def _of_shapes() -> Iterator[Trigger]:
     for rank in RANKS:
         yield Trigger("rank", str(rank), f"tensors of rank {rank}", _of_rank(rank))
     for extent in EXTENTS:
-        yield _over("extent", extent, f"an extent over {extent}", _longest)
+        text = f"an extent over {extent}"
+        yield _over("extent", extent, text, lambda met: max(_extents(met), default=0))
     yield Trigger("extent", "odd", "an odd extent over 2", lambda met: any(n > 2 and n % 2 for n in _extents(met)))
     yield Trigger("extent", "1", "an extent of 1", lambda met: 1 in _extents(met))
     yield from _about_widths("extent", _extents)
@@ -121,11 +123,6 @@ def _of_type(name: str) -> Callable[[Met], bool]:
     return lambda met: name in met.invocation.types
 
 
-def _tensors(met: Met) -> Iterator[Array]:
-    yield from met.invocation.arrays
-    yield from met.right
-
-
 def _of_rank(rank: int) -> Callable[[Met], bool]:
     """Return whether the first input, or the output of the highest rank, has a rank; other inputs may be lists."""
 
@@ -136,11 +133,7 @@ def _of_rank(rank: int) -> Callable[[Met], bool]:
 
 
 def _extents(met: Met) -> set[int]:
-    return {extent for array in _tensors(met) for extent in array.shape[1:]}
-
-
-def _longest(met: Met) -> int:
-    return max(_extents(met), default=0)
+    return {extent for array in (*met.invocation.arrays, *met.right) for extent in array.shape[1:]}
 
 
 def _elements(met: Met) -> int:
@@ -151,10 +144,6 @@ def _given(met: Met) -> int:
     """Return the number of tensors at the variadic input."""
     several = (given for given in met.invocation.ports if isinstance(given, tuple))
     return max(map(len, several), default=-1)
-
-
-def _opset(met: Met) -> int | None:
-    return met.invocation.program.opset
 
 
 # Where axes lie
