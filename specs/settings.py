@@ -544,11 +544,10 @@ def _check_level(context: Context, parameter: Parameter, value: str, path: Keys)
     if _is_drawn(parameter) and context.problems.check(path, lambda: recipe(value)):
         check_draw(context, parameter.name, recipe(value), path)
         return
-    scalar = context.names.roles(parameter.name) & {"attribute", "input"} and not context.names.holds_text(
-        parameter.name
-    )
-    if scalar and is_expression(value) and not value.isidentifier():
-        return  # an expression
+    name = parameter.name
+    has_numbers = context.names.roles(name) & {"attribute", "input"} and not context.names.holds_text(name)
+    if has_numbers and is_expression(value) and not value.isidentifier():
+        return
     what = f"{value!r} is no level of {parameter.name}; for the text itself write {{value: {value}}}"
     context.problems.unknown(path, what, value, [level.name for level in parameter.levels])
 
