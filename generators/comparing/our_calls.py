@@ -164,12 +164,10 @@ def _input_candidates(
         if bond.ours.signature.attribute(port.name) is not None:
             yield None
         return
+    bound = (name for name, each in bond.binding.attributes.items() if each.source == port.name)
     number = facts.attributes.get(port.name)
     if number is None:
-        number = next(
-            (facts.attributes.get(name) for name, each in bond.binding.attributes.items() if each.source == port.name),
-            None,
-        )
+        number = facts.attributes.get(next(bound, ""))
     if isinstance(number, int | float | tuple) and not isinstance(number, bool):
         type_ = "int64" if "int64" in allowed else allowed[0]
         yield [(type_, np.asarray(number, dtype=np.float32 if "float" in type_ else np.int64)[np.newaxis, ...])]
