@@ -61,19 +61,13 @@ class _Array:
         self._names, self._levels = list(levels), [list(some) for some in levels.values()]
         position = {name: i for i, name in enumerate(self._names)}
         number = [{level: k for k, level in enumerate(some)} for some in self._levels]
-        self._banned = [
-            [
-                (
-                    position[name],
-                    frozenset(
-                        number[position[name]][name_out] for name_out in some if name_out in number[position[name]]
-                    ),
-                )
-                for name, some in out.items()
-            ]
-            for out in excluded
-            if all(name in position for name in out)
-        ]
+
+        def numbered(name: str, some: Sequence[str]) -> tuple[int, frozenset[int]]:
+            at = position[name]
+            return at, frozenset(number[at][level] for level in some if level in number[at])
+
+        known = (out for out in excluded if out.keys() <= position.keys())
+        self._banned = [[numbered(name, some) for name, some in out.items()] for out in known]
         self._touching: list[list[int]] = [[] for _ in self._names]
         for i, out in enumerate(self._banned):
             for at, _ in out:

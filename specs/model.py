@@ -300,6 +300,13 @@ class TypeSource:
         """Return the type that a missing attribute implies, if letters have these types."""
         return types.get(self.absent, self.absent) if self.absent else None
 
+    def stated(self, attributes: Mapping[str, Any], types: Mapping[str, str]) -> str | None:
+        """Return the type that attributes state or, if it is missing, imply."""
+        if self.attribute not in attributes:
+            return self.usual(types)
+        text = str(attributes[self.attribute])
+        return next((type_ for type_, own in self.names.items() if own == text), text)
+
 
 @dataclass(frozen=True, slots=True)
 class BoundAttribute:

@@ -285,12 +285,8 @@ def _call(
     for port in signature.outputs:
         wanted = theirs.outputs.get(back.get(port.name, ""))
         source = version.types_from.get(port.type)
-        named = {} if source is None else {text: type_ for type_, text in source.names.items()}
-        if source is not None and source.attribute in given:
-            text = str(given[source.attribute])
-            types.setdefault(port.type, named.get(text, text))
-        elif source is not None and (usual := source.usual(types)):
-            types.setdefault(port.type, usual)
+        if source is not None and (stated := source.stated(given, types)):
+            types.setdefault(port.type, stated)
         allowed = signature.types_of(port)
         type_ = types.get(port.type) or (wanted if wanted in allowed else allowed[0])
         outputs[port.name] = type_ if wanted is not None else None

@@ -180,9 +180,8 @@ def _recordings(key: _Key) -> Recording:
 def facts_of(i: Invocation) -> Facts:
     """Return the facts that a formula depends on besides data. Raises Refused for what the signature excludes."""
     signature = i.version.signature
-    known = {attribute.name for attribute in signature.attributes}
-    if unknown := i.attributes.keys() - known:
-        raise Refused(f"no attribute is called {', '.join(sorted(unknown))}")
+    if unknown := sorted(name for name in i.attributes if signature.attribute(name) is None):
+        raise Refused(f"no attribute is called {', '.join(unknown)}")
     if missing := [a.name for a in signature.attributes if a.required and a.name not in i.attributes]:
         raise Refused(f"attribute {', '.join(missing)} is missing")
     ports: dict[str, Port | tuple[Port, ...] | None] = {}
@@ -190,20 +189,19 @@ def facts_of(i: Invocation) -> Facts:
         if given is None and port.option == "single":
             raise Refused(f"input {port.name} is missing")
         ports[port.name] = _port(given)
-    defaults = {a.name: a.default for a in signature.attributes if a.default is not None}
     names = [port.name for port in signature.outputs]
     if names and signature.outputs[-1].is_variadic:
         names = [f"{names[-1]}_{place}" for place in range(len(i.program.outputs))]
     named = {name: None if o is None else o.type for name, o in zip(names, i.program.outputs, strict=False)}
     return Facts(
-        f"{i.spec.standard}/{i.spec.name}",
+        i.spec.operator,
         i.version.operator.version,
         ports,
         named,
-        defaults | dict(i.attributes),
+        {**signature.defaults, **i.attributes},
         frozenset(i.attributes),
-        {silence.id: silence.options for silence in i.version.silences.values()},
-        frozenset(i.version.clauses),
+        i.version.options,
+        i.version.clause_ids,
         captured={name: found for name, given in i.captured.items() if (found := _port(given)) is not None},
         structures=dict(_structures(i)),
         around=i.program.around,

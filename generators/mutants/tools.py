@@ -310,25 +310,23 @@ def misreadings_of_shapes(spec: Spec, version: VersionSpec) -> Iterator[tuple[Im
     They read programs with static shapes only.
     """
     for one in call_mutants(spec, version):
-        assert one.reading is not None
-
-        def infers(seen: Seen, one: Implementation = one) -> Sequence[str]:
-            return _misread(one, seen)
-
-        def refuses(seen: Seen, one: Implementation = one) -> bool:
-            if seen.is_invalid:
-                return seen.is_static
-            try:
-                _misread(one, seen)
-            except Refused:
-                return True
-            return False
-
+        infers, refuses = functools.partial(_misread, one), functools.partial(_refuses_by_misreading, one)
+        about = one.about or one.name
         yield (
             one,
-            Tool(one.name, "infer", one.text, infers, about=one.about or one.name, incidental=one.incidental),
-            Tool(one.name, "check", one.text, refuses=refuses, about=one.about or one.name),
+            Tool(one.name, "infer", one.text, infers, about=about, incidental=one.incidental),
+            Tool(one.name, "check", one.text, refuses=refuses, about=about),
         )
+
+
+def _refuses_by_misreading(one: Implementation, seen: Seen) -> bool:
+    if seen.is_invalid:
+        return seen.is_static
+    try:
+        _misread(one, seen)
+    except Refused:
+        return True
+    return False
 
 
 def _misread(one: Implementation, seen: Seen) -> Sequence[str]:
