@@ -16,7 +16,7 @@ from ...specs.model import Port as SignaturePort
 from ..arithmetic.formula import Fork
 from ..arithmetic.graph import frozen
 from ..arithmetic.recording import Recording
-from ..arithmetic.tape import Asks, Facts, Port, record
+from ..arithmetic.tape import Asks, Facts, Port, Recorder
 from ..families import reference_of
 from ..primitives import ROOMS
 from ..primitives.machine import Deviation, Machine
@@ -141,40 +141,17 @@ def _known(invocation: Invocation, names: Mapping[str, None]) -> dict[str, Array
 
 
 def _recorded(invocation: Invocation, known: Mapping[str, Array]) -> Recording:
-    facts = facts_of(invocation)
-    recording = _recordings(_Key(invocation, facts, known))
+    function = reference_of(invocation.spec, invocation.version)
+    recording = _recorder()(function, facts_of(invocation), known)
     if recording.invalid_clause:
         raise Refused(f"invalid by clause {recording.invalid_clause}")
     return recording
 
 
-class _Key:
-    """The content that a recording depends on, for comparison."""
-
-    def __init__(self, invocation: Invocation, facts: Facts, known: Mapping[str, Array]) -> None:
-        self.invocation, self.facts, self.known = invocation, facts, known
-        held = tuple((name, type_of(a), a.shape, content(a)) for name, a in known.items())
-        named = tuple(sorted((name, repr(value)) for name, value in facts.attributes.items()))
-        self._content = (
-            facts.operator,
-            facts.version,
-            (*facts.ports.items(), *facts.captured.items(), *facts.structures.items()),
-            tuple(facts.outputs.items()),
-            named,
-            (facts.given, facts.around),
-            held,
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self._content == other._content
-
-    def __hash__(self) -> int:
-        return hash(self._content)
-
-
-@functools.lru_cache(maxsize=512)
-def _recordings(key: _Key) -> Recording:
-    return record(reference_of(key.invocation.spec, key.invocation.version), key.facts, key.known)
+@functools.cache
+def _recorder() -> Recorder:
+    """Return what keeps the recordings of this process."""
+    return Recorder()
 
 
 def facts_of(i: Invocation) -> Facts:
