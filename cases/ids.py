@@ -235,6 +235,11 @@ _WILD = frozenset("*?[")
 _WHOLE_NUMBER = re.compile(r"(?:^|=)[0-9]+(?:\Z|[;/])")
 
 
+def _literal(glob: str) -> str:
+    """Return the text of a glob before its first wildcard."""
+    return glob[: next((i for i, c in enumerate(glob) if c in _WILD), None)]
+
+
 @dataclass(frozen=True)
 class Glob:
     """A glob, with the text that the user wrote."""
@@ -251,7 +256,7 @@ class Glob:
 
     @functools.cached_property
     def _literal(self) -> str:
-        return self.text[: next((i for i, c in enumerate(self.text) if c in _WILD), None)]
+        return _literal(self.text)
 
     @property
     def operator_version(self) -> str | None:
@@ -322,10 +327,9 @@ def may_match(glob: str, operator_version: str) -> bool:
     """Return whether a glob may select a case of an operator version; true when in doubt."""
     if is_of_versions(glob):
         return fnmatchcase(operator_version, glob)
-    wild = min((i for i, c in enumerate(glob) if c in "*?["), default=len(glob))
-    literal = glob[:wild]
+    literal = _literal(glob)
     return literal.startswith(f"{operator_version}/") or (
-        f"{operator_version}/".startswith(literal) and (wild < len(glob) or literal == operator_version)
+        f"{operator_version}/".startswith(literal) and (literal != glob or literal == operator_version)
     )
 
 

@@ -35,8 +35,13 @@ def every(levels: Levels, excluded: Excluded) -> Iterator[Row]:
     """Yield all rows that are not excluded."""
     for values in itertools.product(*levels.values()):
         row = dict(zip(levels, values, strict=True))
-        if not any(all(row[name] in banned for name, banned in out.items()) for out in excluded):
+        if not is_excluded(row, excluded):
             yield row
+
+
+def is_excluded(row: Row, excluded: Excluded) -> bool:
+    """Return whether each parameter that one of the exclusions names has one of its levels."""
+    return any(all(row.get(name) in banned for name, banned in out.items()) for out in excluded)
 
 
 def least(levels: Levels, strength: int | None) -> int:

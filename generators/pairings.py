@@ -14,6 +14,7 @@ from ..cases.errors import CaseIdError
 from ..cases.ids import CaseId, part_size
 from ..cases.program import element_names
 from ..specs.model import AttributeSignature, Port, Spec, Value, VersionSpec, Word
+from .choices import is_wide
 from .parameters import CONSTANT, FED, FROM, NUMBERS_OF_DRAWS, free_letters, kindest_opset, opset_range, text_of
 from .rows import Row, read_row, settle, without_settings
 from .variations import STANDARDS, given, tensor_twice
@@ -58,7 +59,7 @@ def _bases(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> list[
             continue
         if len(case.types) != len(free_letters(version)):  # an edge whose variadic input has several types
             continue
-        if _size(case) <= _LARGEST and settle(version, plain) == plain:
+        if case.size <= _LARGEST and settle(version, plain) == plain:
             bases[plain] = None
     return [read_row(spec, version, case) for case in bases]
 
@@ -87,9 +88,7 @@ def _delivered(version: VersionSpec, bases: Sequence[Row], how: str) -> Iterator
             case = settle(version, row.id.having({f"{port.name}{FROM}": how for port in there}))
             candidates.append((_features(version, row), case))
     for _ in range(_MOST[how]):
-        best = max(
-            candidates, key=lambda candidate: (_gain(candidate[0] - covered), -_size(candidate[1])), default=None
-        )
+        best = max(candidates, key=lambda candidate: (_gain(candidate[0] - covered), -candidate[1].size), default=None)
         if best is None or not best[0] - covered:
             return
         covered |= best[0]
@@ -98,10 +97,6 @@ def _delivered(version: VersionSpec, bases: Sequence[Row], how: str) -> Iterator
 
 def _gain(features: set[tuple[object, ...]]) -> tuple[int, int]:
     return sum(feature[0] == _FIRST for feature in features), len(features)
-
-
-def _size(case: CaseId) -> int:
-    return sum(map(part_size, case.shapes))
 
 
 def _is_known_twice(row: Row) -> bool:
@@ -150,7 +145,7 @@ def _is_option(attribute: AttributeSignature, value: Value) -> bool:
 def _together(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
     """Yield cases of each rank, and with an extent of 1, with the options that no case has there."""
     usual = _usual(bases)
-    usual.sort(key=lambda row: (len(row.id.settings), _size(row.id) > _MODEST))
+    usual.sort(key=lambda row: (len(row.id.settings), row.id.size > _MODEST))
     options = {name: some for name, some in free_options(version).items() if _keeps_shapes(name, usual)}
     for rank in (*RANKS, None):
         there = [row for row in usual if _has(row, rank)]
@@ -190,7 +185,7 @@ def _by_default(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
             if not isinstance(default, int) or not -rank <= default < rank:
                 continue
             if default % rank - rank in ends and there and all(name in row.settings for row in there):
-                row = min(there, key=lambda row: (len(row.id.settings), _size(row.id)))
+                row = min(there, key=lambda row: (len(row.id.settings), row.id.size))
                 yield settle(version, without_settings(row.id, name))
 
 
@@ -267,11 +262,10 @@ def _is_large(case: CaseId) -> bool:
 def arithmetic(type_: str) -> str:
     """Return the arithmetic of a type, of which one type is enough here."""
     element = element_type(element_names(type_)[-1])
-    small = element.kind == "float" and element.bits < _OWN_BITS
+    small = element.kind == "float" and not is_wide(element.name)
     return "packed" if element.is_packed else "small-float" if small else element.kind
 
 
-_OWN_BITS = 16
 RARE = ("bool", "unsigned", "string")
 
 

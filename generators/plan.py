@@ -35,7 +35,7 @@ from ..specs.loader import Library
 from ..specs.model import Port, Spec, TensorValue, Value, VersionSpec, Word
 from ..specs.reading import SpecError, SpecErrors
 from .choices import Choice, is_wide, type_choices, typical_types, usual_type
-from .covering import Excluded, Row, combinations, every, least, rows
+from .covering import Excluded, Row, combinations, every, is_excluded, least, rows
 from .edges import edges
 from .families import family_of
 from .fills import FIRST, suits
@@ -326,7 +326,7 @@ def _rows(spec: Spec, version: VersionSpec, strength: int | None) -> Iterator[Ro
         share: Share = _share(types, typical) if crossed else "all"  # usual types may exclude each other
         programs = _programs(version, types, excluded, strength, share)
         if crossed and strength <= _PAIRS and interacting.isdisjoint(types):
-            allowed = [(size, row) for size, row in crossed if not _is_excluded({**types, **row}, excluded)]
+            allowed = [(size, row) for size, row in crossed if not is_excluded({**types, **row}, excluded)]
             # more programs of these types would test the same shapes and attributes again
             programs = _few(allowed or [(0, row) for row in programs], programs, types, share)
         sizes, empty = _sizes(spec, version, types, programs)
@@ -431,7 +431,7 @@ def _filled(
         return
     order = fills if crossed else sorted(_turned(fills, types), key=lambda fill: not fill.startswith(_TELLING))
     allowed = [
-        [fill for fill in order if not _is_excluded({**types, **row, "fill": fill}, excluded)] for row in programs
+        [fill for fill in order if not is_excluded({**types, **row, "fill": fill}, excluded)] for row in programs
     ]
     all_fills = _spread([size for size, _ in sized]) if crossed else range(share != "one")
     used: Counter[str] = Counter()
@@ -463,10 +463,6 @@ def _spread(sizes: Sequence[int]) -> set[int]:
     """Return the indices of some programs of the widest shape, spread evenly."""
     widest = [at for at, size in enumerate(sizes) if size == max(sizes)]
     return {widest[k * (len(widest) - 1) // (_FULLY_FILLED - 1)] for k in range(_FULLY_FILLED)} if widest else set()
-
-
-def _is_excluded(row: Row, excluded: Excluded) -> bool:
-    return any(all(row.get(name) in banned for name, banned in out.items()) for out in excluded)
 
 
 def _unsuited(spec: Spec, version: VersionSpec) -> list[Mapping[str, Sequence[str]]]:

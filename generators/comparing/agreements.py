@@ -10,7 +10,7 @@ import numpy as np
 
 from ...cases.batch import EXCEPTIONAL, Bounds, Flag
 from ...cases.errors import OpconformError
-from ...cases.ids import parse_id, part_size
+from ...cases.ids import parse_id
 from ...cases.program import Body
 from ...specs.model import Clause, Silence, VersionSpec, Word
 from ..arithmetic.tape import Call, Facts, Recording, Reference
@@ -284,7 +284,7 @@ def _smallest(some: Sequence[Disagreement]) -> Disagreement:
 
 
 def _is_small(text: str) -> bool:
-    return sum(map(part_size, parse_id(text).shapes)) <= LARGEST
+    return parse_id(text).size <= LARGEST
 
 
 def planned_call(source: GeneratedCases, text: str) -> OurCall | None:

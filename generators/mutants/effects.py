@@ -16,7 +16,7 @@ from ..primitives.machine import Machine
 from .corners import CORNER, CORNERS
 from .implementation import Answer, Implementation, Invocation, Memory, Met, Trigger, usual_machine
 from .nodes import NARROWER, largest_instead
-from .shapes import broadcast_effects, broadcast_triggers, equal_effects, position_triggers
+from .shapes import broadcast_effects, broadcast_triggers, equal_effects, position_triggers, stretched
 from .structures import structures
 from .triggers import PLACES, RANKS, at_inputs, at_outputs, excluded, in_inputs, in_outputs, triggers, types_of
 
@@ -255,16 +255,11 @@ def effects(version: VersionSpec) -> Iterator[Implementation]:
 def _operand(i: Invocation, outs: Answer) -> Answer:
     found = []
     for out in outs:
-        fitting = [a for a in i.arrays if a.dtype == out.dtype and _fits(a.shape, out.shape)]
+        fitting = [a for a in i.arrays if a.dtype == out.dtype and stretched(a.shape[1:], out.shape[1:]) is not None]
         one = fitting[-1] if len(fitting) > 1 else out
         spread = one.reshape(len(one), *(1,) * (out.ndim - one.ndim), *one.shape[1:])
         found.append(np.broadcast_to(spread, out.shape))
     return outs if all(map(identical, found, outs)) else found
-
-
-def _fits(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    own, wanted = shape[1:][::-1], other[1:][::-1]
-    return len(own) <= len(wanted) and all(n in (1, m) for n, m in zip(own, wanted, strict=False))
 
 
 def _tf32(array: Array) -> Array:

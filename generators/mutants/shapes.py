@@ -161,7 +161,7 @@ def _is_valid(call: Invocation, shapes: Sequence[Shape]) -> bool:
     return len(used) == len(shapes)  # all of them count
 
 
-def _stretched(shape: Shape, whole: Shape) -> set[int] | None:
+def stretched(shape: Shape, whole: Shape) -> set[int] | None:
     """Return the axes of the result along which a shape is repeated; None if it does not broadcast to it."""
     if len(shape) > len(whole):
         return None
@@ -177,7 +177,7 @@ def _is_broadcast(level: str) -> Callable[[Met], bool]:
         if len(operands) < 2 or not met.right:
             return False
         whole = met.right[0].shape[1:]
-        found = [_stretched(array.shape[1:], whole) for array in operands]
+        found = [stretched(array.shape[1:], whole) for array in operands]
         axes = [some or set() for some in found]
         if None in found or not any(axes):
             return False
