@@ -253,8 +253,7 @@ def _unknown_to_signature(node: NodeProto, version: VersionSpec, types: Mapping[
 def _is_allowed(stored: StoredCase, library: Library) -> bool:
     """Return whether a version's signature has a model's attributes, inputs, outputs and their types."""
     node, _, version = _single(stored, library)
-    values = (*_values(stored.model.graph, stored).values(), *stored.outputs)
-    return _allows(version.signature, node, {value.name: value.type for value in values})
+    return _allows(version.signature, node, _types_around(stored))
 
 
 def _allows(signature: Signature, node: NodeProto, types: Mapping[str, str]) -> bool:
@@ -301,9 +300,8 @@ class NodeFacts:
 def node_facts(stored: StoredCase, library: Library) -> NodeFacts:
     """Return what identifies a model of one node. Raises NotCovered, OpconformError for an unknown attribute kind."""
     node, _, version = _single(stored, library)
-    signature, values = version.signature, (*_values(stored.model.graph, stored).values(), *stored.outputs)
-    types_of = _typed_ports(node, signature, {value.name: value.type for value in values})
-    letters = frozenset(pair for pair in types_of if pair[0] in signature.types)
+    typed_ports = _typed_ports(node, version.signature, _types_around(stored))
+    letters = frozenset(pair for pair in typed_ports if pair[0] in version.signature.types)
     return NodeFacts(version, letters, tuple(map(attribute_from, node.attribute)))
 
 
@@ -362,6 +360,12 @@ def _recorded(function: Reference, facts: Facts, given: _Given) -> Recording:
             if asks.port in known:
                 raise OpconformError(f"its reference asks for {asks.port} again") from None
             known[asks.port] = given.array(asks.port)
+
+
+def _types_around(stored: StoredCase) -> dict[str, str]:
+    """Return the types of the values around a model's node, by name."""
+    values = (*_values(stored.model.graph, stored).values(), *stored.outputs)
+    return {value.name: value.type for value in values}
 
 
 def _values(graph: GraphProto, stored: StoredCase) -> dict[str, StoredValue]:

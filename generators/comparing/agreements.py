@@ -19,7 +19,7 @@ from ..locked import locked_files, locked_ids
 from ..parameters import plain_text
 from ..plan import Selection, planned
 from ..source import GeneratedCases, missing
-from .bonds import Bond, text_of_word
+from .bonds import Bond
 from .differences import Answer, VersionAnswers, answer_of
 from .our_calls import OurCall, as_ours, check_same_formula
 from .situations import LARGEST, Inexpressible
@@ -252,7 +252,7 @@ def _known(version: VersionSpec, names: Sequence[str]) -> tuple[Clause | Silence
 
 
 def _word(words: Mapping[str, object], value: object) -> object:
-    return words.get(text_of_word(value), value) if words else value
+    return words.get(plain_text(value), value) if words else value
 
 
 def _key(call: OurCall) -> tuple[object, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from ...specs.loader import Library
 from ...specs.model import Binding, BoundAttribute, Port, Spec, VersionSpec
+from ..parameters import plain_text
 
 
 @dataclass(frozen=True)
@@ -127,9 +128,9 @@ def _composed(ours: VersionSpec, theirs: VersionSpec, a: Binding, b: Binding) ->
     for name, theirs_bound in b.attributes.items():
         ours_bound = a.attributes.get(name)
         if theirs_bound.source is not None and ours_bound is not None and ours_bound.source is not None:
-            back = {text_of_word(word): own for own, word in theirs_bound.words.items()}
+            back = {plain_text(word): own for own, word in theirs_bound.words.items()}
             through = ours_bound.words or {word: word for word in back}
-            words = {own: back.get(text_of_word(word), word) for own, word in through.items()}
+            words = {own: back.get(plain_text(word), word) for own, word in through.items()}
             attributes[theirs_bound.source] = BoundAttribute(ours_bound.source, None, words)
     return replace(
         named,
@@ -179,8 +180,3 @@ def _positions(theirs: Sequence[Port], ours: Sequence[Port]) -> Iterator[tuple[s
         pairs = {port.name: own.name for port, own in zip(lonely[:1], free[:1], strict=False)}
     for port in theirs:
         yield port.name, port.name if port.name in own_names else pairs.get(port.name)
-
-
-def text_of_word(value: object) -> str:
-    """Return a value as the words of a binding write it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -22,7 +22,7 @@ from ..arithmetic.tape import Port as GivenPort
 from ..families import reference_of
 from ..parameters import plain_text
 from ..primitives.errors import kind_of
-from .bonds import Bond, role_of, text_of_word
+from .bonds import Bond, role_of
 from .situations import Inexpressible
 from .their_calls import TheirCall, recorded, their_call, words_of
 
@@ -195,7 +195,7 @@ def _attribute_candidates(bond: Bond, name: str, wanted: TheirCall, facts: Facts
     for value in _values_for(bond, name, attribute.kind, wanted, facts):
         if value is not None and attribute.kind in ("bool", "boolean") and value in (0, 1):
             value = bool(value)  # noqa: PLW2901 - the kind that this version has
-        if any(text_of_word(value) == text_of_word(each) and type(value) is type(each) for each in seen):
+        if any(plain_text(value) == plain_text(each) and type(value) is type(each) for each in seen):
             continue
         if value is None and attribute.required:
             continue
@@ -227,9 +227,9 @@ def _bound_value(bond: Bond, name: str, wanted: TheirCall) -> Iterator[Any]:
     for their_name, each in bond.binding.attributes.items():
         if each.source == name:
             value = wanted.attributes.get(their_name)
-            back = {text_of_word(word): own for own, word in each.words.items()}
+            back = {plain_text(word): own for own, word in each.words.items()}
             if back:
-                yield back.get(text_of_word(value))
+                yield back.get(plain_text(value))
             elif not isinstance(value, str):
                 yield value
 
