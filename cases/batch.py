@@ -428,6 +428,7 @@ class CaseSource(Protocol):
 
     def case(self, text: str, /) -> Batch:
         """Return one case as a batch of one. Raises CaseIdError."""
+        return next(self.batches([text]))
 
     def batches(self, texts: Sequence[str], /) -> Iterator[Batch]:
         """Yield the cases with these ids, in this order; neighbours that differ only in their data form one batch."""

@@ -51,17 +51,13 @@ class CasesOfEveryKind(GeneratedCases):
 
 
 @dataclass(frozen=True)
-class Originals:
+class Originals(CaseSource):
     """The cases of a source for converters, and what the text says of models that these make; picklable.
 
     A converter may answer anything: what the model that it makes has to compute, `answered` says.
     """
 
     source: GeneratedCases
-
-    def case(self, text: str, /) -> Batch:
-        """Return one case as a batch of one. Raises CaseIdError."""
-        return next(self.batches([text]))
 
     def batches(self, texts: Sequence[str], /) -> Iterator[Batch]:
         """Yield the cases with these ids, in this order. Raises CaseIdError."""
@@ -100,7 +96,7 @@ class Originals:
 
 
 @dataclass(frozen=True)
-class Meanings:
+class Meanings(CaseSource):
     """The cases of a source, each with what its program says; picklable.
 
     Only the program counts, so cases that differ in their data have equal expectations.
@@ -108,10 +104,6 @@ class Meanings:
 
     source: GeneratedCases
     kind: BackendKind
-
-    def case(self, text: str, /) -> Batch:
-        """Return one case as a batch of one. Raises CaseIdError."""
-        return next(self.batches([text]))
 
     def batches(self, texts: Sequence[str], /) -> Iterator[Batch]:
         """Yield the cases with these ids, in this order. Raises CaseIdError."""

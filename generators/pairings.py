@@ -17,7 +17,7 @@ from ..specs.model import AttributeSignature, Port, Spec, Value, VersionSpec, Wo
 from .choices import is_wide
 from .parameters import CONSTANT, FED, FROM, NUMBERS_OF_DRAWS, free_letters, kindest_opset, opset_range, text_of
 from .rows import Row, read_row, settle, without_settings
-from .variations import STANDARDS, given, tensor_twice
+from .variations import STANDARDS, given, is_valid, tensor_twice
 
 AXES_NAMES = frozenset({"axis", "axes", "dim", "dims"})
 RANKS = range(1, 7)
@@ -52,10 +52,9 @@ def _bases(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> list[
     """Return the valid planned cases that are not too large, with fixed dimensions and without the names of edges."""
     bases: dict[CaseId, None] = {}
     for case in planned:
-        edge = version.edge(case.edge) if case.edge else None
         plain = without_settings(replace(case, edge=None), "dims")
         names = {name for name, _ in case.settings}
-        if (edge is not None and edge.rejected) or names & {"around", "unknown", "opset", *NUMBERS_OF_DRAWS}:
+        if not is_valid(version, case) or names & {"around", "unknown", "opset", *NUMBERS_OF_DRAWS}:
             continue
         if len(case.types) != len(free_letters(version)):  # an edge whose variadic input has several types
             continue
@@ -158,7 +157,7 @@ def _together(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
                 if option is not None:
                     chosen[name] = option
             if chosen:
-                texts = {name: str(text_of(v, _kind(version, name), {})) for name, (_, v) in chosen.items()}
+                texts = {name: str(text_of(v, version.signature.kind(name), {})) for name, (_, v) in chosen.items()}
                 yield settle(version, row.id.having(texts))
                 break
 
@@ -198,7 +197,7 @@ def _axis(row: Row, name: str) -> Iterator[tuple[int, int]]:
 
 def _is_plain(version: VersionSpec, row: Row) -> bool:
     """Return whether a case says nothing that depends on extents: no list, and no elements of inputs."""
-    return all(_kind(version, name) in _SCALARS or name == "outputs" for name, _ in row.id.settings)
+    return all(version.signature.kind(name) in _SCALARS or name == "outputs" for name, _ in row.id.settings)
 
 
 def _keeps_shapes(name: str, rows: Sequence[Row]) -> bool:
@@ -209,11 +208,6 @@ def _keeps_shapes(name: str, rows: Sequence[Row]) -> bool:
             without.setdefault(row.id.shapes[:1], set()).add(row.id.shapes)
     there = [row.id.shapes for row in rows if name in row.settings and row.id.shapes[:1] in without]
     return bool(there) and all(shapes in without[shapes[:1]] for shapes in there)
-
-
-def _kind(version: VersionSpec, name: str) -> str:
-    attribute = version.signature.attribute(name)
-    return "" if attribute is None else attribute.kind
 
 
 def _has(row: Row, rank: int | None) -> bool:
@@ -313,7 +307,7 @@ def _of_nothing(spec: Spec, version: VersionSpec, bases: Sequence[Row]) -> Itera
     names: dict[str, set[str]] = {}
     words: dict[str, set[tuple[str, str]]] = {}
     for row in bases:
-        type_, own = row.id.types[index], {(n, t) for n, t in row.id.settings if _kind(version, n) == "string"}
+        type_, own = row.id.types[index], {(n, t) for n, t in row.id.settings if version.signature.kind(n) == "string"}
         names.setdefault(type_, set()).update(name for name, _ in row.id.settings)
         words[type_] = words.get(type_, own) & own
     for row in bases:

@@ -222,13 +222,9 @@ class Shrinker:
             index += port.name not in draft.written and not has_values(self._version, port)
         return index
 
-    def _kind(self, name: str) -> str:
-        attribute = self._version.signature.attribute(name)
-        return attribute.kind if attribute is not None else ""
-
     def _free_slots(self, draft: _Draft) -> list[_Slot]:
         """Return the dimensions that may change: none if a body declares them."""
-        return [] if any(self._kind(name) == "graph" for name in draft.settings) else _slots(draft)
+        return [] if any(self._version.signature.kind(name) == "graph" for name in draft.settings) else _slots(draft)
 
     # Steps
 
@@ -313,7 +309,9 @@ class Shrinker:
         """Return the case with one dimension less in the lists that have a number per dimension from `first` on."""
         settings, written = dict(draft.settings), dict(draft.written)
         for name, text in draft.settings.items():
-            if self._kind(name).endswith("s") and (places := _places(text.split(","), axis, rank, first)):
+            if self._version.signature.kind(name).endswith("s") and (
+                places := _places(text.split(","), axis, rank, first)
+            ):
                 settings[name] = _joined(text.split(","), *places)
         for name, array in draft.written.items():
             if array.ndim == 1 and not self._is_filled(name) and (places := _places(array.tolist(), axis, rank, first)):
@@ -329,7 +327,7 @@ class Shrinker:
             number = int(word)
             return str(number - 1 if number > axis else number + 1 if number < axis - rank else number)
 
-        names = (*filter(self._kind, draft.settings), *draft.written)
+        names = (*filter(self._version.signature.kind, draft.settings), *draft.written)
         return _reworded(draft, set(filter(_AXES.search, names)), renumbered)
 
     def _extents(self, draft: _Draft) -> Iterator[_Draft]:
@@ -362,7 +360,11 @@ class Shrinker:
         """Return the case with the settings replaced that equal such an extent, such as a kernel's or a hidden size."""
         renamed = {str(slot.extent): str(extent) for slot, extent in extents.items()}
         lists = {name for name in draft.written if not self._is_filled(name)}
-        return _reworded(draft, lists.union(filter(self._kind, draft.settings)), lambda word: renamed.get(word, word))
+        return _reworded(
+            draft,
+            lists.union(filter(self._version.signature.kind, draft.settings)),
+            lambda word: renamed.get(word, word),
+        )
 
     def _spelled_out(self, draft: _Draft) -> Iterator[_Draft]:
         """Yield the case with its drawn elements written out, so that they stay the same while it shrinks."""
@@ -439,7 +441,7 @@ class Shrinker:
         """Return the numbers and lists of attributes, by the attribute's name."""
         lists = {}
         for name, text in draft.settings.items():
-            kind = self._kind(name)
+            kind = self._version.signature.kind(name)
             head, _, rest = text.rpartition(":") if kind == "tensor" else ("", "", text)
             entries = _List(head, tuple(rest.split(",")), bool(head) or kind.endswith("s"))
             if name not in _NO_NUMBERS and kind and (entries.is_list or _number(rest) is not None):

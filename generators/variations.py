@@ -55,7 +55,7 @@ def _unranked(version: VersionSpec, planned: Sequence[CaseId]) -> Iterator[CaseI
         return
     for case in sorted(dims, key=lambda case: (dims[case] == "static", not _is_whole(case))):
         varied = case.having({"dims": "unranked"})
-        if _is_valid(version, case) and settle(version, varied) == varied:
+        if is_valid(version, case) and settle(version, varied) == varied:
             yield varied
             return
 
@@ -65,7 +65,7 @@ def _in_memory(version: VersionSpec, planned: Sequence[CaseId]) -> Iterator[Case
     if any(case.setting("memory") for case in planned):
         return
     usual = _telling(version, (case for case in planned if case.edge is None))
-    usual = [case for case in usual if _is_valid(version, case) and settle(version, case) == case]
+    usual = [case for case in usual if is_valid(version, case) and settle(version, case) == case]
 
     def worth(case: CaseId) -> tuple[object, ...]:
         others, large, *rest = _worth(usual[0], case)
@@ -183,7 +183,7 @@ def _opsets(spec: Spec, version: VersionSpec, planned: Sequence[CaseId], bases: 
     """
     rows = bases[:1] if version.graphs else bases
     for number in dict.fromkeys(opset_range(spec, version) or ()):
-        cases = [case for case in planned if case.setting("opset") == str(number) and _is_valid(version, case)]
+        cases = [case for case in planned if case.setting("opset") == str(number) and is_valid(version, case)]
         had = {case.types for case in cases}
         while rows and len(had) < _TYPES and number != kindest_opset(spec, version):
             best = min(rows, key=partial(_likeness, had))
@@ -206,7 +206,7 @@ def _kinds(types: Sequence[str]) -> tuple[str, ...]:
 
 def _runs(spec: Spec, version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
     """Yield draws of a case, if no program runs three times; with uniform numbers if its fill draws nothing."""
-    runs = Counter(_program(case) for case in planned if _is_valid(version, case))
+    runs = Counter(_program(case) for case in planned if is_valid(version, case))
     if max(runs.values(), default=0) >= _RUNS:
         return
     drawn = (case for row in bases for case in (row.id, replace(row.id, fill=_TELLING[0])) if draws(version, case))
@@ -218,9 +218,7 @@ def _runs(spec: Spec, version: VersionSpec, planned: Sequence[CaseId], bases: Se
 
 def _resized(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
     """Yield two cases of one program with symbolic dimensions, if no program has two shapes."""
-    symbolic = {
-        _program(c) for c in planned if c.setting("dims") is not None and _is_valid(version, c) and _is_whole(c)
-    }
+    symbolic = {_program(c) for c in planned if c.setting("dims") is not None and is_valid(version, c) and _is_whole(c)}
     shapes = Counter((types, settings, _ranks(shapes)) for types, shapes, settings in symbolic)
     if max(shapes.values(), default=0) > 1:
         return
@@ -256,7 +254,7 @@ def _resized_anew(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId
 
 def _extents(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
     """Yield a case with long extents in front and in the middle, and one with equal extents, unless there are such."""
-    firsts = [case.shapes[0] for case in planned if case.shapes and _is_valid(version, case)]
+    firsts = [case.shapes[0] for case in planned if case.shapes and is_valid(version, case)]
     known = [part for part in firsts if isinstance(part, tuple) and all(isinstance(n, int) for n in part)]
     wanted = []
     if not all(any(len(part) > 2 and _is_long(part[at]) for part in known) for at in (0, 1)):
@@ -325,6 +323,7 @@ def _ranks(shapes: Sequence[Part]) -> tuple[object, ...]:
     return tuple(len(part) if isinstance(part, tuple) else part for part in shapes)
 
 
-def _is_valid(version: VersionSpec, case: CaseId) -> bool:
+def is_valid(version: VersionSpec, case: CaseId) -> bool:
+    """Return whether a case is no edge with an invalid input."""
     edge = version.edge(case.edge) if case.edge else None
     return edge is None or not edge.rejected

@@ -171,6 +171,11 @@ class Signature:
         """Return the attribute called `name`."""
         return self._attributes.get(name)
 
+    def kind(self, name: str) -> str:
+        """Return the kind of the attribute called `name`; empty if there is none."""
+        attribute = self.attribute(name)
+        return "" if attribute is None else attribute.kind
+
     def input(self, name: str) -> Port | None:
         """Return the input called `name`."""
         return self._inputs.get(name)
