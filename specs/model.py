@@ -589,7 +589,8 @@ def expand(word: str) -> tuple[str, ...]:
     inner = word
     while wrapped := unwrap(inner):
         inner = wrapped[1]
-    raise OpconformError(f"{inner!r} is no element type and no group of them{did_you_mean(inner, known_words())}")
+    hint = did_you_mean(inner, sorted({*ELEMENT_TYPES, *GROUPS}))
+    raise OpconformError(f"{inner!r} is no element type and no group of them{hint}")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -603,11 +604,6 @@ def _types(word: str) -> tuple[str, ...]:
     if entries and {entries[1], entries[2]} <= ELEMENT_TYPES:
         return (f"map({entries[1]},{entries[2]})",)
     return (word,) if word in ELEMENT_TYPES else ()
-
-
-def known_words() -> tuple[str, ...]:
-    """Return all element types and groups, sorted."""
-    return tuple(sorted({*ELEMENT_TYPES, *GROUPS}))
 
 
 def is_type_word(word: str) -> bool:

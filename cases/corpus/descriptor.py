@@ -305,19 +305,14 @@ def read_values(descriptor: Mapping[str, Any], files: Mapping[str, bytes], file:
 
 
 def other_tensors(case: Batch) -> dict[str, Array]:
-    """Return the tensors that a reader of ONNX's layout does not know, by name: the program's constants, the bounds."""
-    return constants(case.program) | bounds_tensors(case.expectation)
-
-
-def bounds_tensors(expectation: Expectation) -> dict[str, Array]:
-    """Return the tensors of an expectation's bounds by name.
+    """Return the tensors that a reader of ONNX's layout does not know, by name: the program's constants, the bounds.
 
     Omitted are tensors that decide no verdict and follow from others: `value` if it equals both `lower` and `upper`;
     and `value`, `rest` and `doubt` if they equal those of the previous option, unless `lower` and `upper` are the same.
     """
-    arrays_by_name: dict[str, Array] = {}
+    arrays_by_name = constants(case.program)
     last: dict[tuple[str, int], bytes] = {}
-    for position, option in enumerate(expectation.options):
+    for position, option in enumerate(case.expectation.options):
         for output, bounds in enumerate(option.outputs):
             for part, array in _parts(bounds):
                 if part in _SHARED:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...cases.errors import did_you_mean
 from ...cases.program import AttributeValue
-from ..model import AttributeSignature, Clause, Port, Signature, Spec, Version, VersionSpec
+from ..model import AttributeSignature, Port, Signature, Spec, Version, VersionSpec
 from ..reading import Keys, SpecError
 
 
@@ -68,7 +68,8 @@ class Differences:
 
     def add_unless_disputed(self, version: Version, words: str, *part: str) -> None:
         """Add a difference between the standard's page and its library, as disputed if a disputed clause covers it."""
-        clause = disputing(self.spec.versions[version].clauses, ".".join(part))
+        clauses = self.spec.versions[version].clauses.values()
+        clause = next((clause for clause in clauses if ".".join(part) in clause.disputes), None)
         if clause is None:
             self.add(version, words, *part)
         else:
@@ -116,11 +117,6 @@ def versions_held(
             words = f"{source} has no version {version}, but {', '.join(map(str, there))}"
             wrong.append(spec.error(("versions", version), words, key=True))
     return Findings(tuple(wrong), unchecked=unchecked), [v for v in there if v in spec.versions and v not in newer]
-
-
-def disputing(clauses: Mapping[str, Clause], part: str) -> Clause | None:
-    """Return the clause that disputes a part of the signature, `inputs.axes`."""
-    return next((clause for clause in clauses.values() if part in clause.disputes), None)
 
 
 def attribute_text(attribute: AttributeSignature | None) -> str:
