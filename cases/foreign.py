@@ -120,7 +120,8 @@ class ForeignCases:
 
     def case(self, text: str, /) -> Batch:
         """Return one case by its id. Raises CaseIdError."""
-        known = self._known(text)
+        parts = parse_id(text)
+        known = self._by_name.get((parts.setting("from") or "", parts.fill))  # only the files of this case are read
         if known is None:
             raise CaseIdError(f"{self.path}: has no case {text!r}{did_you_mean(text, self._scan.cases)}")
         case = self._case(known)
@@ -173,11 +174,6 @@ class ForeignCases:
             expected = f"expected a corpus, or folders with {MODEL} and test_data_set_0/input_0.pb, output_0.pb"
             raise CorpusError(f"{self.path}: has no cases{first}; {expected}")
         return scan
-
-    def _known(self, text: str) -> _DataSet | None:
-        """Return the data set of an id; a worker reads only the files of its own cases."""
-        parts = parse_id(text)
-        return self._by_name.get((parts.setting("from") or "", parts.fill))
 
     @functools.cached_property
     def _by_name(self) -> dict[tuple[str, str], _DataSet]:

@@ -399,6 +399,11 @@ class VersionSpec:
         return frozenset(self.clauses)
 
     @functools.cached_property
+    def type_attributes(self) -> frozenset[str]:
+        """The attributes whose values state types."""
+        return frozenset(source.attribute for source in self.types_from.values())
+
+    @functools.cached_property
     def bundles(self) -> tuple[Mapping[str, Value], ...]:
         """The levels of parameters that are bundles."""
         levels = (level for some in self.parameters.values() for level in some.values())

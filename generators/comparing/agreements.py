@@ -143,7 +143,7 @@ class _Comparison:
                 continue
 
     def _planned(self, version: VersionSpec) -> Iterator[OurCall]:
-        ids = [text for text in self.plans.get(str(version.operator), ()) if _is_small(text)]
+        ids = [text for text in self.plans.get(str(version.operator), ()) if parse_id(text).size <= LARGEST]
         some = ids if self.most is None or len(ids) <= self.most else ids[:: -(-len(ids) // self.most)]
         for text in some:
             call = planned_call(self.source, text)
@@ -170,7 +170,7 @@ class _Comparison:
         for name, bound in self.bond.attributes.items():
             if bound.source is not None and bound.source not in call.facts.given:
                 usual, own = self.bond.theirs.signature.defaults.get(name), call.facts.attributes.get(bound.source)
-                if usual is not None and own is not None and _word(bound.words, own) != usual:
+                if usual is not None and own is not None and bound.words.get(plain_text(own), own) != usual:
                     names.append(bound.source)
         return tuple(names)
 
@@ -251,10 +251,6 @@ def _known(version: VersionSpec, names: Sequence[str]) -> tuple[Clause | Silence
     return tuple(rule for rule in rules if rule is not None)
 
 
-def _word(words: Mapping[str, object], value: object) -> object:
-    return words.get(plain_text(value), value) if words else value
-
-
 def _key(call: OurCall) -> tuple[object, ...]:
     facts = call.facts
     attributes = tuple(sorted((name, repr(facts.attributes.get(name))) for name in facts.given))
@@ -281,10 +277,6 @@ def _smallest(some: Sequence[Disagreement]) -> Disagreement:
 
     first = min(some, key=size)
     return replace(first, count=len(some))
-
-
-def _is_small(text: str) -> bool:
-    return parse_id(text).size <= LARGEST
 
 
 def planned_call(source: GeneratedCases, text: str) -> OurCall | None:

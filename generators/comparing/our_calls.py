@@ -104,8 +104,7 @@ def _kinds(ports: GivenPort | tuple[GivenPort, ...] | None) -> list[str]:
 
 def _is_implied(bond: Bond, facts: Facts, arrays: Sequence[Array], result: TheirCall) -> bool:
     """Return whether a call of theirs has the same formula as one with what `result` says besides."""
-    stated = {source.attribute for source in bond.theirs.types_from.values()}
-    kept = {name: value for name, value in facts.attributes.items() if name in stated}
+    kept = {name: value for name, value in facts.attributes.items() if name in bond.theirs.type_attributes}
     other = replace(facts, attributes={**result.attributes, **kept}, given=frozenset(result.attributes) | kept.keys())
     reference = reference_of(bond.their_spec, bond.theirs)
     try:
@@ -320,7 +319,7 @@ def _lost(result: TheirCall, wanted: TheirCall, bond: Bond) -> tuple[int, str] |
 
     Attributes that only state types don't count.
     """
-    stated = {source.attribute for source in bond.theirs.types_from.values()} | bond.theirs.unused.keys()
+    stated = bond.theirs.type_attributes | bond.theirs.unused.keys()
     ports = dict.fromkeys([*wanted.inputs, *result.inputs])
     for index, name in enumerate(ports):
         mine, its = result.inputs.get(name), wanted.inputs.get(name)

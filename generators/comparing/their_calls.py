@@ -91,8 +91,7 @@ def _is_unusual(c: Call, version: VersionSpec, name: str) -> bool:
     """Return whether a call gives an attribute that its default, or another type, does not imply."""
     if version.signature.attribute(name) is None or not c.sets(name) or name in version.unused:
         return False
-    stated = {source.attribute for source in version.types_from.values()}
-    return name not in stated and not _same(c.attr(name), version.signature.defaults.get(name))
+    return name not in version.type_attributes and not _same(c.attr(name), version.signature.defaults.get(name))
 
 
 def _prepare(binding: Binding) -> Reference | None:
@@ -247,7 +246,8 @@ class _Theirs(Bound):
                 raise Inexpressible(f"{self.version_spec.operator} needs {port.name}")
             values.append(self._counted(port, value))
         for attribute in self.version_spec.signature.attributes:
-            if attribute.required and self.value(attribute.name) is None and not self._is_of_type(attribute.name):
+            is_needed = attribute.required and attribute.name not in self.version_spec.type_attributes
+            if is_needed and self.value(attribute.name) is None:
                 raise Inexpressible(f"{self.version_spec.operator} needs {attribute.name}")
         self.facts = replace(self.facts, ports=ports)
         self._check_types(values)
@@ -261,9 +261,6 @@ class _Theirs(Bound):
             return value
         usual = "int64" if "int64" in allowed else next(iter(allowed), "")
         return value if value.type in allowed or kind_of(usual) != "int" else value.cast(usual)
-
-    def _is_of_type(self, name: str) -> bool:
-        return any(source.attribute == name for source in self.version_spec.types_from.values())
 
     def _constant_of(self, port: Port) -> Any:
         """Return the value of an input that is an attribute elsewhere."""
