@@ -381,7 +381,7 @@ class _Given:
     """The values that a node gets, by port, and the values around it."""
 
     def __init__(self, node: NodeProto, version: VersionSpec, values: Mapping[str, StoredValue]) -> None:
-        self._version, self._node, self._values = version, node, values
+        self._version, self._node = version, node
         self.ports: dict[str, list[StoredValue] | None] = {}
         names = list(node.input)
         for port in version.signature.inputs:

@@ -378,22 +378,14 @@ class _Tensors:
         for part in (*_REST_OF_BOUNDS, *_SHARED):
             if part not in fields["tensors"]:
                 continue
-            full = f"{name}_{part}_{position}"
-            if part not in _SHARED:
-                parts[part] = self.take(full, "uint8" if part == "flags" else number, shape)
-            elif full in self._arrays:
-                parts[part] = self._last[part, position] = self.take(full, number, shape)
-            elif part == "value" and content(parts["lower"]) == content(parts["upper"]):
-                parts[part] = self._last[part, position] = parts["lower"]
-            else:
-                parts[part] = self._earlier(full, part, position, tuple(shape))
+            full, array = f"{name}_{part}_{position}", None
+            if part in _SHARED and full not in self._arrays:
+                is_exact = part == "value" and content(parts["lower"]) == content(parts["upper"])
+                array = parts["lower"] if is_exact else self._last.get((part, position))
+            if array is None or array.shape != tuple(shape):
+                array = self.take(full, "uint8" if part == "flags" else number, shape)
+            parts[part] = self._last[part, position] = array
         return parts
-
-    def _earlier(self, name: str, part: str, number: int, shape: tuple[int, ...]) -> Array:
-        array = self._last.get((part, number))
-        if array is None or array.shape != shape:
-            raise CorpusError(f"{self._file}: tensor {name} is missing")
-        return array
 
     def take(self, name: str, type_: str, shape: Sequence[int]) -> Array:
         array = self._arrays.get(name)
