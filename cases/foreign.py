@@ -72,6 +72,11 @@ class StoredValue:
     arrays: list[Array]
     structure: Structure
 
+    @classmethod
+    def of_tensor(cls, name: str, array: Array) -> StoredValue:
+        """Return the value that is a tensor."""
+        return cls(name, type_of(array), [array], Structure("tensor", array.shape))
+
 
 @dataclass(frozen=True)
 class StoredCase:
@@ -254,7 +259,7 @@ class ForeignCases:
             type_ = _type_of(port.type)
             if type_ is None:  # a tensor, whatever element type the model declares
                 array = from_tensor_proto(parsed("TensorProto", held, f"{self._files.name}: {path}"))
-                return StoredValue(port.name, type_of(array), [array], Structure("tensor", array.shape))
+                return StoredValue.of_tensor(port.name, array)
             return StoredValue(port.name, type_, *read_value_file(held, type_, name))
         except ValueError as error:
             raise _LeftOut(f"{name}: {error}") from None

@@ -370,11 +370,8 @@ def _types_around(stored: StoredCase) -> dict[str, str]:
 
 def _values(graph: GraphProto, stored: StoredCase) -> dict[str, StoredValue]:
     """Return the values around a model's node, by name."""
-    values = {}
-    for value in graph.initializer:
-        array = from_tensor_proto(value)
-        values[value.name] = StoredValue(value.name, type_of(array), [array], Structure("tensor", array.shape))
-    return values | {value.name: value for value in stored.inputs}
+    constants = (StoredValue.of_tensor(value.name, from_tensor_proto(value)) for value in graph.initializer)
+    return {value.name: value for value in (*constants, *stored.inputs)}
 
 
 class _Given:

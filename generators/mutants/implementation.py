@@ -241,7 +241,5 @@ def variants_of(version: VersionSpec) -> Iterator[Implementation]:
 def _variant(
     name: str, text: str, wide: bool, stored: bool, order: Order = "forward", *, division: Division = "after"
 ) -> Implementation:
-    def machine(i: Invocation) -> Machine:
-        return _machine(i, wide=wide, stored=stored, order=order, division=division)
-
+    machine = functools.partial(_machine, wide=wide, stored=stored, order=order, division=division)
     return Implementation(name, "variant", text, machine=machine)
