@@ -156,7 +156,7 @@ def _evaluated(seen: _Seen, graph: Graph, arrays: Sequence[Array]) -> TheirCall:
         silences=version.options,
         clauses=version.clause_ids,
     )
-    return TheirCall(attributes, inputs, frozenset(attributes.keys() & seen.call.both_answers), facts)
+    return TheirCall(attributes, inputs, frozenset(attributes.keys() & seen.call.own_attributes), facts)
 
 
 def _plain(array: Array, shape: tuple[int, ...]) -> Array:
@@ -212,7 +212,7 @@ class _Theirs(Bound):
         self.facts = replace(self.facts, operator=operator, version=bond.theirs.operator.version, ports=ports)
 
     @property
-    def both_answers(self) -> frozenset[str]:
+    def own_attributes(self) -> frozenset[str]:
         """The attributes of theirs that the call of the formula has."""
         return frozenset(self._own)
 
