@@ -333,17 +333,13 @@ class VersionAnswers:
 
 def said(sides: Sequence[Side], situation: Situation) -> tuple[VersionAnswers, ...]:
     """Return each version's answers for the same tensors. Raises Inexpressible if one cannot express them."""
-    answers = tuple(_answers_of(side, situation) for side in sides)
+    for side in sides:
+        if situation not in side.answers:
+            side.answers[situation] = _said(side, situation)
+    answers = tuple(side.answers[situation] for side in sides)
     if len({answer.data for answer in answers if answer.answers}) > 1:  # drawn from the case's id
         raise Inexpressible(f"{situation.fill} is not the same data for {' and '.join(side.name for side in sides)}")
     return answers
-
-
-def _answers_of(side: Side, situation: Situation) -> VersionAnswers:
-    known = side.answers.get(situation)
-    if known is None:
-        known = side.answers[situation] = _said(side, situation)
-    return known
 
 
 def _said(side: Side, situation: Situation) -> VersionAnswers:
