@@ -398,11 +398,6 @@ class Batch:
         (digest,) = self.digests
         return digest
 
-    @property
-    def expectation_digest(self) -> str:
-        """Return the digest of a single case's expectation; ValueError if there are several cases."""
-        return self.expectation.digest
-
     @functools.cached_property
     def digests(self) -> list[str]:
         """Return the digest of each case: sha256 of the program and the bytes of the inputs."""
@@ -428,6 +423,7 @@ class CaseSource(Protocol):
 
     def case(self, text: str, /) -> Batch:
         """Return one case as a batch of one. Raises CaseIdError."""
+        return next(self.batches([text]))
 
     def batches(self, texts: Sequence[str], /) -> Iterator[Batch]:
         """Yield the cases with these ids, in this order; neighbours that differ only in their data form one batch."""

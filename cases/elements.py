@@ -124,16 +124,16 @@ def element_types() -> dict[str, ElementType]:
     single, double = FloatFormat(24, -126, 127), FloatFormat(53, -1022, 1023)
     finite = FloatFormat(4, -6, 8, infinities=False, reserved=1)
     ocp4 = FloatFormat(2, 0, 2, infinities=False, nans=False)
+    scale = FloatFormat(1, -127, 127, signed=False, subnormals=False, infinities=False, negative_zero=False)
+    signed = ((8, 3), (16, 5), (32, 6), (64, 7), (4, 22), (2, 26))
+    unsigned = ((8, 2), (16, 4), (32, 12), (64, 13), (4, 21), (2, 25))
     types = [
         ElementType("float16", "float", 16, 10, FloatFormat(11, -14, 15)),
         ElementType("bfloat16", "float", 16, 16, FloatFormat(8, -126, 127)),
         ElementType("float32", "float", 32, 1, single),
         ElementType("float64", "float", 64, 11, double),
-        *(ElementType(f"int{b}", "signed", b, n) for b, n in ((8, 3), (16, 5), (32, 6), (64, 7), (4, 22), (2, 26))),
-        *(
-            ElementType(f"uint{b}", "unsigned", b, n)
-            for b, n in ((8, 2), (16, 4), (32, 12), (64, 13), (4, 21), (2, 25))
-        ),
+        *(ElementType(f"int{bits}", "signed", bits, number) for bits, number in signed),
+        *(ElementType(f"uint{bits}", "unsigned", bits, number) for bits, number in unsigned),
         ElementType("bool", "bool", 8, 9),
         ElementType("string", "string", 0, 8),
         ElementType("complex64", "complex", 64, 14, single),
@@ -142,13 +142,7 @@ def element_types() -> dict[str, ElementType]:
         ElementType("float8e4m3fnuz", "float", 8, 18, FloatFormat(4, -7, 7, infinities=False, negative_zero=False)),
         ElementType("float8e5m2", "float", 8, 19, FloatFormat(3, -14, 15)),
         ElementType("float8e5m2fnuz", "float", 8, 20, FloatFormat(3, -15, 15, infinities=False, negative_zero=False)),
-        ElementType(
-            "float8e8m0",
-            "float",
-            8,
-            24,
-            FloatFormat(1, -127, 127, signed=False, subnormals=False, infinities=False, negative_zero=False),
-        ),
+        ElementType("float8e8m0", "float", 8, 24, scale),
         ElementType("float4e2m1", "float", 4, 23, ocp4),
         ElementType("float6e2m3", "float", 6, 27, FloatFormat(4, 0, 2, infinities=False, nans=False)),
         ElementType("float6e3m2", "float", 6, 28, FloatFormat(3, -2, 4, infinities=False, nans=False)),

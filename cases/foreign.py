@@ -49,17 +49,17 @@ class _DataSet:
 
     @property
     def path(self) -> str:
-        return f"{self.folder}/{self.name}" if self.folder else self.name
+        return self._inside(self.name)
 
     @property
     def model(self) -> str:
-        return self._beside(MODEL)
+        return self._inside(MODEL)
 
     @property
     def tolerances(self) -> str:
-        return self._beside(TOLERANCES)
+        return self._inside(TOLERANCES)
 
-    def _beside(self, name: str) -> str:
+    def _inside(self, name: str) -> str:
         return f"{self.folder}/{name}" if self.folder else name
 
 
@@ -71,6 +71,11 @@ class StoredValue:
     type: str
     arrays: list[Array]
     structure: Structure
+
+    @classmethod
+    def of_tensor(cls, name: str, array: Array) -> StoredValue:
+        """Return the value that is a tensor."""
+        return cls(name, type_of(array), [array], Structure("tensor", array.shape))
 
 
 @dataclass(frozen=True)
@@ -120,7 +125,8 @@ class ForeignCases:
 
     def case(self, text: str, /) -> Batch:
         """Return one case by its id. Raises CaseIdError."""
-        known = self._known(text)
+        parts = parse_id(text)
+        known = self._by_name.get((parts.setting("from") or "", parts.fill))  # only the files of this case are read
         if known is None:
             raise CaseIdError(f"{self.path}: has no case {text!r}{did_you_mean(text, self._scan.cases)}")
         case = self._case(known)
@@ -150,10 +156,9 @@ class ForeignCases:
                 kinds[match["kind"]][int(match["place"])] = path
         made = [
             _DataSet(folder, name, *(tuple(kinds[k][i] for i in sorted(kinds[k])) for k in ("input", "output")))
-            for (folder, name), kinds in sorted(
-                files.items(), key=lambda data_set: (data_set[0][0], int(data_set[0][1].rpartition("_")[2]))
-            )
+            for (folder, name), kinds in files.items()
         ]
+        made.sort(key=lambda data_set: (data_set.folder, int(data_set.name.rpartition("_")[2])))
         return tuple(data_set for data_set in made if data_set.model in self._sizes)
 
     @functools.cached_property
@@ -174,13 +179,6 @@ class ForeignCases:
             expected = f"expected a corpus, or folders with {MODEL} and test_data_set_0/input_0.pb, output_0.pb"
             raise CorpusError(f"{self.path}: has no cases{first}; {expected}")
         return scan
-
-    def _known(self, text: str) -> _DataSet | None:
-        """Return the data set of an id; a worker reads only the files of its own cases."""
-        if "_found" in self.__dict__:
-            return self._scan.cases.get(text)
-        parts = parse_id(text)
-        return self._by_name.get((parts.setting("from") or "", parts.fill))
 
     @functools.cached_property
     def _by_name(self) -> dict[tuple[str, str], _DataSet]:
@@ -234,9 +232,9 @@ class ForeignCases:
         wanted = [self._value(path, port) for path, port in zip(data_set.outputs, graph.output, strict=True)]
         program = _program(content, model, given, wanted)
         inputs = [array for value in given for array in value.arrays]
-        shapes = tuple(array.shape for array in inputs)
+        types, shapes = tuple(map(type_of, inputs)) or ("none",), tuple(array.shape for array in inputs)
         settings = (("from", _safe(data_set.folder)),)
-        case_id = CaseId(str(program.operator), _types(inputs), shapes, settings, data_set.name)
+        case_id = CaseId(str(program.operator), types, shapes, settings, data_set.name)
         return StoredCase(str(case_id), program, model, tuple(given), tuple(wanted))
 
     def _case(self, data_set: _DataSet) -> Batch:
@@ -261,7 +259,7 @@ class ForeignCases:
             type_ = _type_of(port.type)
             if type_ is None:  # a tensor, whatever element type the model declares
                 array = from_tensor_proto(parsed("TensorProto", held, f"{self._files.name}: {path}"))
-                return StoredValue(port.name, type_of(array), [array], Structure("tensor", array.shape))
+                return StoredValue.of_tensor(port.name, array)
             return StoredValue(port.name, type_, *read_value_file(held, type_, name))
         except ValueError as error:
             raise _LeftOut(f"{name}: {error}") from None
@@ -276,10 +274,6 @@ class _Scan:
 def _safe(folder: str) -> str:
     """Return a folder's path in the form of an id's setting."""
     return _UNSAFE.sub("_", folder.replace("/", ".")) or "."
-
-
-def _types(inputs: Sequence[Array]) -> tuple[str, ...]:
-    return tuple(type_of(array) for array in inputs) or ("none",)
 
 
 def _refers_elsewhere(message: Any) -> bool:

@@ -14,8 +14,8 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
 from typing import TypeAlias
@@ -73,6 +73,10 @@ class CaseId:
     def setting(self, name: str) -> str | None:
         """Return the text of one setting, or None if the id does not have it."""
         return next((value for key, value in self.settings if key == name), None)
+
+    def having(self, settings: Mapping[str, str]) -> CaseId:
+        """Return the case with more settings, in place of its own of the same names."""
+        return replace(self, settings=tuple(sorted({**dict(self.settings), **settings}.items())))
 
 
 def part_size(part: Part) -> int:
@@ -231,6 +235,11 @@ _WILD = frozenset("*?[")
 _WHOLE_NUMBER = re.compile(r"(?:^|=)[0-9]+(?:\Z|[;/])")
 
 
+def _literal(glob: str) -> str:
+    """Return the text of a glob before its first wildcard."""
+    return glob[: next((i for i, c in enumerate(glob) if c in _WILD), None)]
+
+
 @dataclass(frozen=True)
 class Glob:
     """A glob, with the text that the user wrote."""
@@ -247,7 +256,7 @@ class Glob:
 
     @functools.cached_property
     def _literal(self) -> str:
-        return self.text[: next((i for i, c in enumerate(self.text) if c in _WILD), None)]
+        return _literal(self.text)
 
     @property
     def operator_version(self) -> str | None:
@@ -289,11 +298,7 @@ class Selection:
     standards: tuple[str, ...] = ()
     suite: str | None = None
 
-    def admits(self, case: CaseId, text: str) -> bool:
-        """Return whether a glob selects this case."""
-        return self.admits_text(case.operator, text)
-
-    def admits_text(self, operator_version: str, text: str) -> bool:
+    def admits(self, operator_version: str, text: str) -> bool:
         """Return whether a glob selects a case, given as its operator version and its id."""
         return not self.globs or any(
             fnmatchcase(operator_version, g) or (not is_of_versions(g) and fnmatchcase(text, g)) for g in self.globs
@@ -322,10 +327,9 @@ def may_match(glob: str, operator_version: str) -> bool:
     """Return whether a glob may select a case of an operator version; true when in doubt."""
     if is_of_versions(glob):
         return fnmatchcase(operator_version, glob)
-    wild = min((i for i, c in enumerate(glob) if c in "*?["), default=len(glob))
-    literal = glob[:wild]
+    literal = _literal(glob)
     return literal.startswith(f"{operator_version}/") or (
-        f"{operator_version}/".startswith(literal) and (wild < len(glob) or literal == operator_version)
+        f"{operator_version}/".startswith(literal) and (literal != glob or literal == operator_version)
     )
 
 

@@ -23,7 +23,6 @@ from .errors import ProgramError
 from .program import (
     NO_VERSION,
     Attribute,
-    AttributeKind,
     Body,
     Dims,
     Input,
@@ -52,24 +51,8 @@ _RELEASED = {
 _FIRST_IR_OF_FREE_INITIALIZERS = 4
 """From this IR version on, an initializer need not also be a graph input."""
 
-# ONNX has no boolean attributes: those of other standards are written as 0 and 1.
-_ATTRIBUTE_FIELDS: dict[AttributeKind, tuple[AttributeProto.AttributeType, str]] = {
-    "int": (AttributeProto.INT, "i"),
-    "boolean": (AttributeProto.INT, "i"),
-    "float": (AttributeProto.FLOAT, "f"),
-    "string": (AttributeProto.STRING, "s"),
-    "ints": (AttributeProto.INTS, "ints"),
-    "floats": (AttributeProto.FLOATS, "floats"),
-    "strings": (AttributeProto.STRINGS, "strings"),
-    "tensor": (AttributeProto.TENSOR, "t"),
-    "tensors": (AttributeProto.TENSORS, "tensors"),
-    "sparse_tensor": (AttributeProto.SPARSE_TENSOR, "sparse_tensor"),
-    "sparse_tensors": (AttributeProto.SPARSE_TENSORS, "sparse_tensors"),
-    "type_proto": (AttributeProto.TYPE_PROTO, "tp"),
-    "type_protos": (AttributeProto.TYPE_PROTOS, "type_protos"),
-    "graph": (AttributeProto.GRAPH, "g"),
-    "graphs": (AttributeProto.GRAPHS, "graphs"),
-}
+_ATTRIBUTE_FIELDS = {"int": "i", "float": "f", "string": "s", "tensor": "t", "type_proto": "tp", "graph": "g"}
+"""By kind of attribute, the field of ONNX's message; the field of another kind has the kind's name."""
 
 OutputShapes: TypeAlias = tuple[tuple[int, ...] | None, ...]
 
@@ -234,10 +217,12 @@ def _node(node: Node, name: str = "") -> NodeProto:
 
 def _attribute(attribute: Attribute) -> AttributeProto:
     # helper.make_attribute would guess the type from the value, which an empty list does not show
-    if attribute.kind not in _ATTRIBUTE_FIELDS:
+    # ONNX has no boolean attributes: those of other standards are written as 0 and 1
+    kind = "int" if attribute.kind == "boolean" else attribute.kind
+    type_ = getattr(AttributeProto, kind.upper(), None)
+    if type_ is None:
         raise ValueError(f"attribute {attribute.name}: ONNX has no attributes of kind {attribute.kind}")
-    type_, field = _ATTRIBUTE_FIELDS[attribute.kind]
-    value = attribute.value
+    field, value = _ATTRIBUTE_FIELDS.get(kind, kind), attribute.value
     content = [_content(v, attribute) for v in value] if isinstance(value, tuple) else _content(value, attribute)
     written: dict[str, Any] = {"name": attribute.name, "type": type_, field: content}
     return AttributeProto(**written)

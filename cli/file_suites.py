@@ -47,7 +47,7 @@ def _admitted(ids: Sequence[str], selection: Selection) -> Iterator[str]:
     for text in ids:
         if selection.standards and text.partition("/")[0] not in selection.standards:
             continue
-        if not selection.globs or selection.admits(parse_id(text), text):
+        if not selection.globs or selection.admits(parse_id(text).operator, text):
             yield text
 
 

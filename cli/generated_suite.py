@@ -199,7 +199,7 @@ def _counts(source: GeneratedCases, selection: Selection) -> Counter[str]:
         versions += [[str(version.operator) for version in spec.versions.values()] for spec in others]
     wanted = [name for some in versions for name in some if selection.may_admit(name)]
     known = {name: count for found in locked.values() for name, count in found.items()}
-    found = {name: known[name] for name in wanted if name in known and selection.admits_text(name, "")}
+    found = {name: known[name] for name in wanted if name in known and selection.admits(name, "")}
     if len(found) == len(wanted):
         return Counter(found)
     if selection.globs or selection.suite:

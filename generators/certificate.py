@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..cases.batch import Batch, Expectation, Labels, Option
+from ..cases.batch import Batch, Labels, Option
 from ..cases.elements import Array
 from ..cases.results import Level
 from .arithmetic import graph as graphs
@@ -127,25 +127,15 @@ def certificate(source: GeneratedCases, case: Batch) -> Certificate:
     chosen = [option for option in expectation.options if option.applies.all()]
     if len(chosen) != len(case.expectation.options):
         raise ValueError(f"{case.id}: its expectation differs from the source's")
-    deriving = _Deriving(reasoning, expectation)
-    places: dict[_Key, int] = {}
-    derivations: list[Derivation] = []
+    deriving = _Deriving(reasoning)
+    derivations: dict[_Key, Derivation] = {}
     of_option: list[int | None] = []
     for option in chosen:
         branch = deriving.branch(option)
-        if branch is None:
-            of_option.append(None)
-            continue
-        if branch.key not in places:
-            places[branch.key] = len(derivations)
-            derivations.append(deriving.derivation(branch))
-        of_option.append(places[branch.key])
-    return Certificate(case, tuple(derivations), tuple(of_option))
-
-
-def certificates(source: GeneratedCases, cases: Sequence[Batch]) -> list[Certificate]:
-    """Return the certificates of single cases."""
-    return [certificate(source, case) for case in cases]
+        if branch is not None and branch.key not in derivations:
+            derivations[branch.key] = deriving.derivation(branch)
+        of_option.append(None if branch is None else [*derivations].index(branch.key))
+    return Certificate(case, tuple(derivations.values()), tuple(of_option))
 
 
 _Key: TypeAlias = tuple[Labels, str, str, bool]
@@ -159,7 +149,6 @@ class _Branch:
     context: Context
     level: Level
     flushed: bool
-    summation: str
 
     @property
     def key(self) -> _Key:
@@ -169,10 +158,9 @@ class _Branch:
 class _Deriving:
     """One case's formula and tensors, with a lane axis of one."""
 
-    def __init__(self, reasoning: Reasoning, expectation: Expectation) -> None:
+    def __init__(self, reasoning: Reasoning) -> None:
         self.recording: Recording = reasoning.recording
         self.rules, self.ports = reasoning.rules, reasoning.places
-        self.expectation = expectation
         self._maker = options.Maker(self.recording, list(reasoning.arrays), reasoning.rules, 1)
         self._exact: dict[bool, tuple[dict[int, Known], Mapping[int, Array | None]]] = {}
 
@@ -187,15 +175,14 @@ class _Deriving:
         if fork.kind != "values":
             return None
         own = dict(option.labels[len(fork.labels) :])
-        summation = own.get("summation", "sums")
         context = self._context(own.get("accumulator"), option.level)
-        if summation == "running-means":
+        if own.get("summation") == "running-means":
             context = context.using("running-means", summation="running-means")
         work = self.recording.works[self.recording.forks.index(fork)]
         flushed = own.get("flush") == "input-and-output"
         if own.get("flush", "none") != "none":
             context = options.Branch(self._maker, fork, work, context, flushed).flushing()
-        return _Branch(fork, context, option.level, flushed, summation)
+        return _Branch(fork, context, option.level, flushed)
 
     def _context(self, name: str | None, level: Level) -> Context:
         """Return the arithmetic of options by their label; None if nothing rounds."""

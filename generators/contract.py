@@ -199,14 +199,11 @@ def _unopened(version: VersionSpec, asked: Asked) -> list[str]:
 def _unread(version: VersionSpec, asked: Asked) -> Iterator[tuple[str, str]]:
     """Yield the attributes and inputs that the reference never asked for, with their sections."""
     signature = version.signature
-    stated = {source.attribute for source in version.types_from.values()}
-    both = asked.attributes | asked.inputs
+    read = asked.attributes | asked.inputs | version.unused.keys()
     for attribute in signature.attributes:
-        if attribute.name not in both | stated | version.unused.keys():
+        if attribute.name not in read | version.type_attributes:
             yield "attributes", attribute.name
-    for port in signature.inputs:
-        if port.name not in both | version.unused.keys():
-            yield "inputs", port.name
+    yield from (("inputs", port.name) for port in signature.inputs if port.name not in read)
 
 
 @dataclass(frozen=True)
@@ -259,8 +256,7 @@ def _broken(spec: Spec, version: VersionSpec, asked: Asked) -> Iterator[tuple[st
     for section, part in _unread(version, asked):
         words = f"{reference} never reads it; read it, or say under `unused` why not"
         yield section, part, f"{section[:-1]} {part}: {words}"
-    stated = {source.attribute for source in version.types_from.values()}
-    for part in sorted(version.unused.keys() & (asked.attributes | asked.inputs) - stated):
+    for part in sorted(version.unused.keys() & (asked.attributes | asked.inputs) - version.type_attributes):
         yield "attributes", part, f"{part}: {reference} reads it, so it is not unused"
     for clause in sorted(asked.clauses - version.clause_ids):
         yield "clauses", clause, f"clause {clause}: {reference} requires it, and the version does not have it"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 Levels: TypeAlias = Mapping[str, Sequence[str]]
@@ -35,16 +35,19 @@ def every(levels: Levels, excluded: Excluded) -> Iterator[Row]:
     """Yield all rows that are not excluded."""
     for values in itertools.product(*levels.values()):
         row = dict(zip(levels, values, strict=True))
-        if not any(all(row[name] in banned for name, banned in out.items()) for out in excluded):
+        if not is_excluded(row, excluded):
             yield row
 
 
-def least(levels: Levels, strength: int | None, groups: Iterable[Sequence[str]] = ()) -> int:
+def is_excluded(row: Row, excluded: Excluded) -> bool:
+    """Return whether each parameter that one of the exclusions names has one of its levels."""
+    return any(all(row.get(name) in banned for name, banned in out.items()) for out in excluded)
+
+
+def least(levels: Levels, strength: int | None) -> int:
     """Return a lower bound on the number of rows, exclusions apart: the most combinations of one set of parameters."""
     sizes = sorted((len(some) for some in levels.values()), reverse=True)
-    wanted = [sizes if strength is None else sizes[:strength]]
-    wanted += [[len(levels[name]) for name in group if name in levels] for group in groups]
-    return max(math.prod(some) for some in wanted)
+    return math.prod(sizes if strength is None else sizes[:strength])
 
 
 def combinations(levels: Levels, strength: int) -> int:
@@ -63,19 +66,13 @@ class _Array:
         self._names, self._levels = list(levels), [list(some) for some in levels.values()]
         position = {name: i for i, name in enumerate(self._names)}
         number = [{level: k for k, level in enumerate(some)} for some in self._levels]
-        self._banned = [
-            [
-                (
-                    position[name],
-                    frozenset(
-                        number[position[name]][name_out] for name_out in some if name_out in number[position[name]]
-                    ),
-                )
-                for name, some in out.items()
-            ]
-            for out in excluded
-            if all(name in position for name in out)
-        ]
+
+        def numbered(name: str, some: Sequence[str]) -> tuple[int, frozenset[int]]:
+            at = position[name]
+            return at, frozenset(number[at][level] for level in some if level in number[at])
+
+        known = (out for out in excluded if out.keys() <= position.keys())
+        self._banned = [[numbered(name, some) for name, some in out.items()] for out in known]
         self._touching: list[list[int]] = [[] for _ in self._names]
         for i, out in enumerate(self._banned):
             for at, _ in out:

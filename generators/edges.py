@@ -25,12 +25,8 @@ def edge_cases(spec: Spec, version: VersionSpec, edge: Edge, only: tuple[str, ..
     `only` limits the cases to some types.
     """
     letters = free_letters(version)
-    if _is_of_a_port(edge):
-        some = [{letter: (_named(edge, letter) or version.signature.types[letter])[0] for letter in letters}]
-    else:
-        choices = [_named(edge, letter) or version.signature.types[letter] for letter in letters]
-        every = itertools.product(*choices)
-        some = [dict(zip(letters, types, strict=True)) for types in every if only is None or only == types]
+    every = itertools.product(*(_named(edge, letter) or version.signature.types[letter] for letter in letters))
+    some = (dict(zip(letters, types, strict=True)) for types in every if only is None or only == types)
     yield from _edge_cases(spec, version, edge, some)
 
 
@@ -44,20 +40,17 @@ def _planned_types(version: VersionSpec, edge: Edge) -> Iterator[Choice]:
     named = {letter: types for letter in letters if (types := _named(edge, letter))}
     about_values = "fill" in edge.settings and not edge.rejected
     free = {x: version.signature.types[x] for x in letters if x not in named}
-    if _is_of_a_port(edge):
-        yield {letter: (_named(edge, letter) or version.signature.types[letter])[0] for letter in letters}
-        return
     choices = list(type_choices(version, {x: typical_types(types) for x, types in free.items()}))
     for others in choices if about_values else choices[:1]:
         for types in itertools.product(*named.values()):
             yield {**others, **dict(zip(named, types, strict=True))}
 
 
-def _is_of_a_port(edge: Edge) -> bool:
-    return any(name.startswith("type(") for name in edge.settings)
-
-
 def _edge_cases(spec: Spec, version: VersionSpec, edge: Edge, choices: Iterable[Choice]) -> Iterator[CaseId]:
+    """Yield an edge's cases for some types; an edge about the types of a port has its first types alone."""
+    if any(name.startswith("type(") for name in edge.settings):
+        allowed = version.signature.types
+        choices = [{letter: (_named(edge, letter) or allowed[letter])[0] for letter in free_letters(version)}]
     for types in choices:
         yield replace(identify(spec, version, {**version.settings_of(edge), **types}), edge=edge.id)
 

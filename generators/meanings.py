@@ -51,17 +51,13 @@ class CasesOfEveryKind(GeneratedCases):
 
 
 @dataclass(frozen=True)
-class Originals:
+class Originals(CaseSource):
     """The cases of a source for converters, and what the text says of models that these make; picklable.
 
     A converter may answer anything: what the model that it makes has to compute, `answered` says.
     """
 
     source: GeneratedCases
-
-    def case(self, text: str, /) -> Batch:
-        """Return one case as a batch of one. Raises CaseIdError."""
-        return next(self.batches([text]))
 
     def batches(self, texts: Sequence[str], /) -> Iterator[Batch]:
         """Yield the cases with these ids, in this order. Raises CaseIdError."""
@@ -100,7 +96,7 @@ class Originals:
 
 
 @dataclass(frozen=True)
-class Meanings:
+class Meanings(CaseSource):
     """The cases of a source, each with what its program says; picklable.
 
     Only the program counts, so cases that differ in their data have equal expectations.
@@ -108,10 +104,6 @@ class Meanings:
 
     source: GeneratedCases
     kind: BackendKind
-
-    def case(self, text: str, /) -> Batch:
-        """Return one case as a batch of one. Raises CaseIdError."""
-        return next(self.batches([text]))
 
     def batches(self, texts: Sequence[str], /) -> Iterator[Batch]:
         """Yield the cases with these ids, in this order. Raises CaseIdError."""
@@ -154,7 +146,7 @@ def _is_rejected(source: GeneratedCases, case: CaseId) -> bool:
 def validity_of(part: Part, program: Program) -> Expectation:
     """Return what a checker may say of cases of one program: that it is valid or not, or either."""
     lanes = len(part.ids)
-    either = (_plain(((INVALID, "refused"),), "rejected", lanes), _plain(((INVALID, "accepted"),), "anything", lanes))
+    either = _either(lanes)
     if part.recording is None:
         return Expectation(() if is_static(part) else either, (), lanes)
     ranks = [output.rank for output in program.answers if is_tensor(output.type)]
@@ -172,11 +164,7 @@ def inference_of(part: Part, program: Program) -> Expectation:
     lanes, outputs = len(part.ids), program.answers
     types = ("string",) * len(outputs)
     if part.recording is None:
-        options = (
-            _plain(((INVALID, "refused"),), "rejected", lanes),
-            _plain(((INVALID, "accepted"),), "anything", lanes),
-        )
-        return Expectation(options, types, lanes)
+        return Expectation(_either(lanes), types, lanes)
     names = ",".join(sorted({str(dim) for given in program.given for dim in given.dims if isinstance(dim, str)}))
     symbolic = symbolic_dims(part.lane.prepared, part.tensors) if names else None
     variants: dict[tuple[str, ...], list[Labels]] = {}
@@ -221,6 +209,11 @@ def _open_to_programs(part: Part, recording: Recording) -> list[Fork]:
 
     forks = [f for f in recording.forks if f.kind in answering or not is_settled(f)]
     return forks if any(fork.kind in answering for fork in forks) else list(recording.forks)
+
+
+def _either(lanes: int) -> tuple[Option, Option]:
+    """Return the options where a refusal is right, and anything else, too."""
+    return _plain(((INVALID, "refused"),), "rejected", lanes), _plain(((INVALID, "accepted"),), "anything", lanes)
 
 
 def _plain(labels: Labels, kind: str, lanes: int) -> Option:

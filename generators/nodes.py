@@ -253,8 +253,7 @@ def _unknown_to_signature(node: NodeProto, version: VersionSpec, types: Mapping[
 def _is_allowed(stored: StoredCase, library: Library) -> bool:
     """Return whether a version's signature has a model's attributes, inputs, outputs and their types."""
     node, _, version = _single(stored, library)
-    values = (*_values(stored.model.graph, stored).values(), *stored.outputs)
-    return _allows(version.signature, node, {value.name: value.type for value in values})
+    return _allows(version.signature, node, _types_around(stored))
 
 
 def _allows(signature: Signature, node: NodeProto, types: Mapping[str, str]) -> bool:
@@ -301,9 +300,8 @@ class NodeFacts:
 def node_facts(stored: StoredCase, library: Library) -> NodeFacts:
     """Return what identifies a model of one node. Raises NotCovered, OpconformError for an unknown attribute kind."""
     node, _, version = _single(stored, library)
-    signature, values = version.signature, (*_values(stored.model.graph, stored).values(), *stored.outputs)
-    types_of = _typed_ports(node, signature, {value.name: value.type for value in values})
-    letters = frozenset(pair for pair in types_of if pair[0] in signature.types)
+    typed_ports = _typed_ports(node, version.signature, _types_around(stored))
+    letters = frozenset(pair for pair in typed_ports if pair[0] in version.signature.types)
     return NodeFacts(version, letters, tuple(map(attribute_from, node.attribute)))
 
 
@@ -364,20 +362,23 @@ def _recorded(function: Reference, facts: Facts, given: _Given) -> Recording:
             known[asks.port] = given.array(asks.port)
 
 
+def _types_around(stored: StoredCase) -> dict[str, str]:
+    """Return the types of the values around a model's node, by name."""
+    values = (*_values(stored.model.graph, stored).values(), *stored.outputs)
+    return {value.name: value.type for value in values}
+
+
 def _values(graph: GraphProto, stored: StoredCase) -> dict[str, StoredValue]:
     """Return the values around a model's node, by name."""
-    values = {}
-    for value in graph.initializer:
-        array = from_tensor_proto(value)
-        values[value.name] = StoredValue(value.name, type_of(array), [array], Structure("tensor", array.shape))
-    return values | {value.name: value for value in stored.inputs}
+    constants = (StoredValue.of_tensor(value.name, from_tensor_proto(value)) for value in graph.initializer)
+    return {value.name: value for value in (*constants, *stored.inputs)}
 
 
 class _Given:
     """The values that a node gets, by port, and the values around it."""
 
     def __init__(self, node: NodeProto, version: VersionSpec, values: Mapping[str, StoredValue]) -> None:
-        self._version, self._node, self._values = version, node, values
+        self._version, self._node = version, node
         self.ports: dict[str, list[StoredValue] | None] = {}
         names = list(node.input)
         for port in version.signature.inputs:

@@ -14,9 +14,10 @@ from ..cases.errors import CaseIdError
 from ..cases.ids import CaseId, part_size
 from ..cases.program import element_names
 from ..specs.model import AttributeSignature, Port, Spec, Value, VersionSpec, Word
+from .choices import is_wide
 from .parameters import CONSTANT, FED, FROM, NUMBERS_OF_DRAWS, free_letters, kindest_opset, opset_range, text_of
 from .rows import Row, read_row, settle, without_settings
-from .variations import STANDARDS, given, tensor_twice, with_settings
+from .variations import STANDARDS, given, is_valid, tensor_twice
 
 AXES_NAMES = frozenset({"axis", "axes", "dim", "dims"})
 RANKS = range(1, 7)
@@ -40,7 +41,7 @@ def pairings(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> Ite
         yield from _delivered(version, bases, how)
     yield from _together(version, bases)
     yield from _by_default(version, bases)
-    large = [row for row in bases if any(part_size(part) > BEYOND for part in row.id.shapes)]
+    large = [row for row in bases if _is_large(row.id)]
     if not any(_repeats(version, case) for case in planned if _is_large(case)):
         yield from tensor_twice(version, large)
     yield from _at_last_opset(spec, version, planned, bases)
@@ -51,14 +52,13 @@ def _bases(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> list[
     """Return the valid planned cases that are not too large, with fixed dimensions and without the names of edges."""
     bases: dict[CaseId, None] = {}
     for case in planned:
-        edge = version.edge(case.edge) if case.edge else None
         plain = without_settings(replace(case, edge=None), "dims")
         names = {name for name, _ in case.settings}
-        if (edge is not None and edge.rejected) or names & {"around", "unknown", "opset", *NUMBERS_OF_DRAWS}:
+        if not is_valid(version, case) or names & {"around", "unknown", "opset", *NUMBERS_OF_DRAWS}:
             continue
         if len(case.types) != len(free_letters(version)):  # an edge whose variadic input has several types
             continue
-        if _size(case) <= _LARGEST and settle(version, plain) == plain:
+        if case.size <= _LARGEST and settle(version, plain) == plain:
             bases[plain] = None
     return [read_row(spec, version, case) for case in bases]
 
@@ -84,12 +84,10 @@ def _delivered(version: VersionSpec, bases: Sequence[Row], how: str) -> Iterator
         if all(row.get(f"{port.name}{FROM}") == how for port in there):
             covered |= _features(version, row)
         elif how == FED or not _is_known_twice(row):
-            case = settle(version, with_settings(row, [(f"{port.name}{FROM}", how) for port in there]))
+            case = settle(version, row.id.having({f"{port.name}{FROM}": how for port in there}))
             candidates.append((_features(version, row), case))
     for _ in range(_MOST[how]):
-        best = max(
-            candidates, key=lambda candidate: (_gain(candidate[0] - covered), -_size(candidate[1])), default=None
-        )
+        best = max(candidates, key=lambda candidate: (_gain(candidate[0] - covered), -candidate[1].size), default=None)
         if best is None or not best[0] - covered:
             return
         covered |= best[0]
@@ -98,10 +96,6 @@ def _delivered(version: VersionSpec, bases: Sequence[Row], how: str) -> Iterator
 
 def _gain(features: set[tuple[object, ...]]) -> tuple[int, int]:
     return sum(feature[0] == _FIRST for feature in features), len(features)
-
-
-def _size(case: CaseId) -> int:
-    return sum(map(part_size, case.shapes))
 
 
 def _is_known_twice(row: Row) -> bool:
@@ -150,7 +144,7 @@ def _is_option(attribute: AttributeSignature, value: Value) -> bool:
 def _together(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
     """Yield cases of each rank, and with an extent of 1, with the options that no case has there."""
     usual = _usual(bases)
-    usual.sort(key=lambda row: (len(row.id.settings), _size(row.id) > _MODEST))
+    usual.sort(key=lambda row: (len(row.id.settings), row.id.size > _MODEST))
     options = {name: some for name, some in free_options(version).items() if _keeps_shapes(name, usual)}
     for rank in (*RANKS, None):
         there = [row for row in usual if _has(row, rank)]
@@ -163,8 +157,8 @@ def _together(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
                 if option is not None:
                     chosen[name] = option
             if chosen:
-                texts = [(name, str(text_of(v, _kind(version, name), {}))) for name, (_, v) in chosen.items()]
-                yield settle(version, with_settings(row, texts))
+                texts = {name: str(text_of(v, version.signature.kind(name), {})) for name, (_, v) in chosen.items()}
+                yield settle(version, row.id.having(texts))
                 break
 
 
@@ -190,7 +184,7 @@ def _by_default(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
             if not isinstance(default, int) or not -rank <= default < rank:
                 continue
             if default % rank - rank in ends and there and all(name in row.settings for row in there):
-                row = min(there, key=lambda row: (len(row.id.settings), _size(row.id)))
+                row = min(there, key=lambda row: (len(row.id.settings), row.id.size))
                 yield settle(version, without_settings(row.id, name))
 
 
@@ -203,7 +197,7 @@ def _axis(row: Row, name: str) -> Iterator[tuple[int, int]]:
 
 def _is_plain(version: VersionSpec, row: Row) -> bool:
     """Return whether a case says nothing that depends on extents: no list, and no elements of inputs."""
-    return all(_kind(version, name) in _SCALARS or name == "outputs" for name, _ in row.id.settings)
+    return all(version.signature.kind(name) in _SCALARS or name == "outputs" for name, _ in row.id.settings)
 
 
 def _keeps_shapes(name: str, rows: Sequence[Row]) -> bool:
@@ -214,11 +208,6 @@ def _keeps_shapes(name: str, rows: Sequence[Row]) -> bool:
             without.setdefault(row.id.shapes[:1], set()).add(row.id.shapes)
     there = [row.id.shapes for row in rows if name in row.settings and row.id.shapes[:1] in without]
     return bool(there) and all(shapes in without[shapes[:1]] for shapes in there)
-
-
-def _kind(version: VersionSpec, name: str) -> str:
-    attribute = version.signature.attribute(name)
-    return "" if attribute is None else attribute.kind
 
 
 def _has(row: Row, rank: int | None) -> bool:
@@ -267,11 +256,10 @@ def _is_large(case: CaseId) -> bool:
 def arithmetic(type_: str) -> str:
     """Return the arithmetic of a type, of which one type is enough here."""
     element = element_type(element_names(type_)[-1])
-    small = element.kind == "float" and element.bits < _OWN_BITS
+    small = element.kind == "float" and not is_wide(element.name)
     return "packed" if element.is_packed else "small-float" if small else element.kind
 
 
-_OWN_BITS = 16
 RARE = ("bool", "unsigned", "string")
 
 
@@ -296,7 +284,7 @@ def _at_last_opset(
         for type_ in row.id.types[:1]:
             if arithmetic(type_) not in met:
                 met.add(arithmetic(type_))
-                yield with_settings(row, [("opset", last)])
+                yield row.id.having({"opset": last})
 
 
 def _of_nothing(spec: Spec, version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]:
@@ -305,7 +293,11 @@ def _of_nothing(spec: Spec, version: VersionSpec, bases: Sequence[Row]) -> Itera
     Cases of that type have attributes of the same names, since some attributes are of one type only, and the words that
     all of them have.
     """
-    empty = [row for row in bases if row.id.shapes and part_size(row.id.shapes[0]) == 0 and _is_tensor(row)]
+    empty = [
+        row
+        for row in bases
+        if row.id.shapes and part_size(row.id.shapes[0]) == 0 and isinstance(row.id.shapes[0], tuple)
+    ]
     letter = first_letter(version)
     if not empty or letter is None:
         return
@@ -315,7 +307,7 @@ def _of_nothing(spec: Spec, version: VersionSpec, bases: Sequence[Row]) -> Itera
     names: dict[str, set[str]] = {}
     words: dict[str, set[tuple[str, str]]] = {}
     for row in bases:
-        type_, own = row.id.types[index], {(n, t) for n, t in row.id.settings if _kind(version, n) == "string"}
+        type_, own = row.id.types[index], {(n, t) for n, t in row.id.settings if version.signature.kind(n) == "string"}
         names.setdefault(type_, set()).update(name for name, _ in row.id.settings)
         words[type_] = words.get(type_, own) & own
     for row in bases:
@@ -342,10 +334,6 @@ def _is_readable(spec: Spec, version: VersionSpec, case: CaseId) -> bool:
     except CaseIdError:
         return False
     return True
-
-
-def _is_tensor(row: Row) -> bool:
-    return isinstance(row.id.shapes[0], tuple)
 
 
 def _is_excluded_type(version: VersionSpec, row: Row, letter: str, type_: str) -> bool:

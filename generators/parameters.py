@@ -131,7 +131,7 @@ def text_of(value: Value, kind: str, symbols: Symbols, usual_rank: int = 1) -> s
     if kind in _SCALARS:
         (number,) = _evaluated((value,), _SCALARS[kind], symbols)
         return _scalar_text(number, _SCALARS[kind])
-    dims, flat = _flat(value, _kind_of(kind), symbols)
+    dims, flat = flat_value(value, _kind_of(kind), symbols)
     text = ",".join(_scalar_text(v, _kind_of(kind)) for v in flat) or "none"
     return text if len(dims) == usual_rank < 2 else f"{print_shape(dims)}:{text}"
 
@@ -162,18 +162,17 @@ def value_of(text: str, kind: str, usual_rank: int) -> Value:
     return _nested(iter(flat), dims)
 
 
-def flat_value(value: Value) -> tuple[Shape, list[Any]]:
-    """Return the dimensions and the elements, in C order, of a written value: nested tuples."""
-    return _flat(value, "", {})
+def flat_value(value: Value, kind: str = "", symbols: Symbols | None = None) -> tuple[Shape, list[Any]]:
+    """Return the dimensions and the elements, in C order, of a written value: nested tuples.
 
-
-def _flat(value: Value, kind: str, symbols: Symbols) -> tuple[Shape, list[Any]]:
+    If the kind is a number, expressions are evaluated.
+    """
     if not isinstance(value, tuple):
-        return (), _evaluated((value,), kind, symbols) if kind else [value]
+        return (), _evaluated((value,), kind, symbols or {})
     if not any(isinstance(entry, tuple) for entry in value):
-        flat = _evaluated(value, kind, symbols) if kind else list(value)
+        flat = _evaluated(value, kind, symbols or {})
         return (len(flat),), flat
-    parts = [_flat(entry, kind, symbols) for entry in value]
+    parts = [flat_value(entry, kind, symbols) for entry in value]
     if len({dims for dims, _ in parts}) != 1:
         raise OpconformError(f"{value!r} is not a tensor: its rows differ in length")
     return (len(parts), *parts[0][0]), [v for _, row in parts for v in row]

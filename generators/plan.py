@@ -35,7 +35,7 @@ from ..specs.loader import Library
 from ..specs.model import Port, Spec, TensorValue, Value, VersionSpec, Word
 from ..specs.reading import SpecError, SpecErrors
 from .choices import Choice, is_wide, type_choices, typical_types, usual_type
-from .covering import Excluded, Row, combinations, every, least, rows
+from .covering import Excluded, Row, combinations, every, is_excluded, least, rows
 from .edges import edges
 from .families import family_of
 from .fills import FIRST, suits
@@ -144,20 +144,20 @@ class _Drawn:
     def admitted(self, selection: Selection) -> Iterator[str]:
         """Yield the selected ids; checks each draw only if a glob distinguishes draws."""
         operator = self._operator
-        if selection.admits_text(operator, self.first):
+        if selection.admits(operator, self.first):
             yield self.first
         alike = self._alike(selection)
         if alike is not False:
             for draw in range(1, self.draws):
                 text = f"{self.before}{draw}{self.after}"
-                if alike or selection.admits_text(operator, text):
+                if alike or selection.admits(operator, text):
                     yield text
 
     def count(self, selection: Selection) -> int:
         alike = self._alike(selection)
         if alike is None:
             return sum(1 for _ in self.admitted(selection))
-        return int(selection.admits_text(self._operator, self.first)) + (self.draws - 1 if alike else 0)
+        return int(selection.admits(self._operator, self.first)) + (self.draws - 1 if alike else 0)
 
     def _alike(self, selection: Selection) -> bool | None:
         """Return whether all draws after the first are selected, or none of them; None if it depends on the draw."""
@@ -294,8 +294,8 @@ def _order(case: CaseId, version: int) -> tuple[object, ...]:
 
 def numbered(case: CaseId, draw: int, seed: int) -> CaseId:
     """Return the id with its draw and seed; zeros are left out."""
-    more = [(name, str(number)) for name, number in (("draw", draw), ("seed", seed)) if number]
-    return replace(case, settings=tuple(sorted([*case.settings, *more]))) if more else case
+    more = {name: str(number) for name, number in (("draw", draw), ("seed", seed)) if number}
+    return case.having(more) if more else case
 
 
 def _levels(version: VersionSpec) -> dict[str, list[str]]:
@@ -326,7 +326,7 @@ def _rows(spec: Spec, version: VersionSpec, strength: int | None) -> Iterator[Ro
         share: Share = _share(types, typical) if crossed else "all"  # usual types may exclude each other
         programs = _programs(version, types, excluded, strength, share)
         if crossed and strength <= _PAIRS and interacting.isdisjoint(types):
-            allowed = [(size, row) for size, row in crossed if not _is_excluded({**types, **row}, excluded)]
+            allowed = [(size, row) for size, row in crossed if not is_excluded({**types, **row}, excluded)]
             # more programs of these types would test the same shapes and attributes again
             programs = _few(allowed or [(0, row) for row in programs], programs, types, share)
         sizes, empty = _sizes(spec, version, types, programs)
@@ -431,7 +431,7 @@ def _filled(
         return
     order = fills if crossed else sorted(_turned(fills, types), key=lambda fill: not fill.startswith(_TELLING))
     allowed = [
-        [fill for fill in order if not _is_excluded({**types, **row, "fill": fill}, excluded)] for row in programs
+        [fill for fill in order if not is_excluded({**types, **row, "fill": fill}, excluded)] for row in programs
     ]
     all_fills = _spread([size for size, _ in sized]) if crossed else range(share != "one")
     used: Counter[str] = Counter()
@@ -463,10 +463,6 @@ def _spread(sizes: Sequence[int]) -> set[int]:
     """Return the indices of some programs of the widest shape, spread evenly."""
     widest = [at for at, size in enumerate(sizes) if size == max(sizes)]
     return {widest[k * (len(widest) - 1) // (_FULLY_FILLED - 1)] for k in range(_FULLY_FILLED)} if widest else set()
-
-
-def _is_excluded(row: Row, excluded: Excluded) -> bool:
-    return any(all(row.get(name) in banned for name, banned in out.items()) for out in excluded)
 
 
 def _unsuited(spec: Spec, version: VersionSpec) -> list[Mapping[str, Sequence[str]]]:

@@ -61,7 +61,7 @@ def _admitted(ids: Sequence[str], selection: Selection) -> Iterator[str]:
         raise OpconformError(f"the cases of suite {selection.suite!r} are fixed: leave --draws and --seed out")
     for text in ids:
         case = parse_id(text)
-        if selection.may_admit(case.operator) and selection.admits(case, text):
+        if selection.may_admit(case.operator) and selection.admits(case.operator, text):
             yield text
 
 
@@ -77,18 +77,12 @@ _FOLDER = "suites"
 _ENDING = ".txt"
 
 
-def suite_names() -> tuple[str, ...]:
-    """Return the names of all suites."""
-    folder = importlib.resources.files(__package__ or "opconform.generators") / _FOLDER
-    return tuple(sorted(f.name.removesuffix(_ENDING) for f in folder.iterdir() if f.name.endswith(_ENDING)))
-
-
 def suite_cases(name: str) -> tuple[str, ...]:
     """Return the case ids of a suite, in order. Raises OpconformError if there is no such suite."""
-    known = suite_names()
+    folder = importlib.resources.files(__package__ or "opconform.generators") / _FOLDER
+    known = sorted(file.name.removesuffix(_ENDING) for file in folder.iterdir() if file.name.endswith(_ENDING))
     if name not in known:
         raise OpconformError(f"no suite is called {name!r}{did_you_mean(name, known)}; there is {', '.join(known)}")
-    folder = importlib.resources.files(__package__ or "opconform.generators") / _FOLDER
     return _ids((folder / f"{name}{_ENDING}").read_text("utf-8"))
 
 

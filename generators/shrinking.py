@@ -7,7 +7,7 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
@@ -65,11 +65,6 @@ class _Slot:
     rank: int
     extent: int
 
-    @property
-    def holder(self) -> tuple[int | str, tuple[int, ...]]:
-        """The tensor of this dimension."""
-        return self.index, self.path
-
 
 @dataclass(frozen=True)
 class _List:
@@ -120,7 +115,7 @@ class Shrinker:
         case = without_settings(parse_id(case_id), "draw")
         if not draws(self._version, case):
             return [case_id]
-        numbered = [replace(case, settings=tuple(sorted([*case.settings, ("draw", str(n))]))) for n in range(1, _DRAWS)]
+        numbered = [case.having({"draw": str(number)}) for number in range(1, _DRAWS)]
         return list(dict.fromkeys([case_id, *map(str, (case, *numbered))]))
 
     def size(self, case_id: str) -> Size:
@@ -202,9 +197,8 @@ class Shrinker:
     @functools.cached_property
     def _bundled(self) -> frozenset[str]:
         """The inputs that are written by levels of other parameters."""
-        levels = [level for some in self._version.parameters.values() for level in some.values()]
-        bundles = [level for level in levels if isinstance(level, Mapping)]
-        return frozenset(n for bundle in bundles for n, value in bundle.items() if not isinstance(value, Word | Recipe))
+        bundled = (entry for bundle in self._version.bundles for entry in bundle.items())
+        return frozenset(name for name, value in bundled if not isinstance(value, Word | Recipe))
 
     def _fits(self, draft: _Draft) -> bool:
         """Whether every input has a rank that its operand allows, if the spec writes the operand's shape as a list."""
@@ -228,13 +222,9 @@ class Shrinker:
             index += port.name not in draft.written and not has_values(self._version, port)
         return index
 
-    def _kind(self, name: str) -> str:
-        attribute = self._version.signature.attribute(name)
-        return attribute.kind if attribute is not None else ""
-
     def _free_slots(self, draft: _Draft) -> list[_Slot]:
         """Return the dimensions that may change: none if a body declares them."""
-        return [] if any(self._kind(name) == "graph" for name in draft.settings) else _slots(draft)
+        return [] if any(self._version.signature.kind(name) == "graph" for name in draft.settings) else _slots(draft)
 
     # Steps
 
@@ -319,7 +309,9 @@ class Shrinker:
         """Return the case with one dimension less in the lists that have a number per dimension from `first` on."""
         settings, written = dict(draft.settings), dict(draft.written)
         for name, text in draft.settings.items():
-            if self._kind(name).endswith("s") and (places := _places(text.split(","), axis, rank, first)):
+            if self._version.signature.kind(name).endswith("s") and (
+                places := _places(text.split(","), axis, rank, first)
+            ):
                 settings[name] = _joined(text.split(","), *places)
         for name, array in draft.written.items():
             if array.ndim == 1 and not self._is_filled(name) and (places := _places(array.tolist(), axis, rank, first)):
@@ -335,14 +327,8 @@ class Shrinker:
             number = int(word)
             return str(number - 1 if number > axis else number + 1 if number < axis - rank else number)
 
-        settings, written = dict(draft.settings), dict(draft.written)
-        for name, text in draft.settings.items():
-            if _AXES.search(name) and self._kind(name):
-                settings[name] = ",".join(map(renumbered, text.split(",")))
-        for name, array in draft.written.items():
-            if _AXES.search(name) and array.size:
-                written[name] = _mapped(array, renumbered)
-        return replace(draft, settings=settings, written=written)
+        names = (*filter(self._version.signature.kind, draft.settings), *draft.written)
+        return _reworded(draft, set(filter(_AXES.search, names)), renumbered)
 
     def _extents(self, draft: _Draft) -> Iterator[_Draft]:
         """Yield the case with smaller extents: of all dimensions, of dimensions that may be tied, of one."""
@@ -373,14 +359,12 @@ class Shrinker:
     def _replaced(self, draft: _Draft, extents: Mapping[_Slot, int]) -> _Draft:
         """Return the case with the settings replaced that equal such an extent, such as a kernel's or a hidden size."""
         renamed = {str(slot.extent): str(extent) for slot, extent in extents.items()}
-        settings, written = dict(draft.settings), dict(draft.written)
-        for name, text in draft.settings.items():
-            if self._kind(name):
-                settings[name] = ",".join(renamed.get(word, word) for word in text.split(","))
-        for name, array in draft.written.items():
-            if not self._is_filled(name) and array.size:
-                written[name] = _mapped(array, lambda word: renamed.get(word, word))
-        return replace(draft, settings=settings, written=written)
+        lists = {name for name in draft.written if not self._is_filled(name)}
+        return _reworded(
+            draft,
+            lists.union(filter(self._version.signature.kind, draft.settings)),
+            lambda word: renamed.get(word, word),
+        )
 
     def _spelled_out(self, draft: _Draft) -> Iterator[_Draft]:
         """Yield the case with its drawn elements written out, so that they stay the same while it shrinks."""
@@ -457,7 +441,7 @@ class Shrinker:
         """Return the numbers and lists of attributes, by the attribute's name."""
         lists = {}
         for name, text in draft.settings.items():
-            kind = self._kind(name)
+            kind = self._version.signature.kind(name)
             head, _, rest = text.rpartition(":") if kind == "tensor" else ("", "", text)
             entries = _List(head, tuple(rest.split(",")), bool(head) or kind.endswith("s"))
             if name not in _NO_NUMBERS and kind and (entries.is_list or _number(rest) is not None):
@@ -481,6 +465,13 @@ class Shrinker:
                     changed = flat.copy()
                     changed[index] = simple
                     yield replace(draft, written={**draft.written, name: changed.reshape(array.shape)})
+
+
+def _reworded(draft: _Draft, names: Set[str], change: Callable[[str], str]) -> _Draft:
+    """Return the case with each word changed in some settings and written inputs."""
+    texts = {name: ",".join(map(change, text.split(","))) for name, text in draft.settings.items() if name in names}
+    arrays = {name: _mapped(array, change) for name, array in draft.written.items() if name in names}
+    return replace(draft, settings={**draft.settings, **texts}, written={**draft.written, **arrays})
 
 
 def _with(draft: _Draft, lists: Mapping[str, _List]) -> _Draft:

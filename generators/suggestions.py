@@ -34,13 +34,12 @@ def suggestion(library: Library, glob: str) -> str:
     operators = _near(library, standard, name)
     if not operators:
         return ""
-    for operator in operators:
-        versions = [str(version_spec.operator) for version_spec in library.spec(operator).versions.values()]
+    known = {name: [str(spec.operator) for spec in library.spec(name).versions.values()] for name in operators}
+    for operator, versions in known.items():
         wanted = f"{operator}-{version}" if version else operator
         if wanted in versions or (_WILD & set(version) and versions != [operator]):
             return _meant(library, glob, f"{wanted}{slash}{case}")
-    operator = operators[0]
-    versions = [str(version_spec.operator) for version_spec in library.spec(operator).versions.values()]
+    operator, versions = next(iter(known.items()))
     if version and not _WILD & set(version):
         return f"there is {', '.join(versions)}"
     return _meant(library, glob, f"{operator if versions == [operator] else f'{operator}-*'}{slash}{case}")

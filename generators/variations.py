@@ -36,11 +36,8 @@ def variations(spec: Spec, version: VersionSpec, planned: Sequence[CaseId]) -> I
         yield from _in_memory(version, planned)
     if spec.standard not in STANDARDS:
         return
-    fills = version.parameters.get("fill", {})
-    fill = next((name for name in _TELLING if name in fills), None)
-    usable = [case for case in planned if case.edge is None and case.setting("dims") is None]
-    usable = [replace(case, fill=fill) if fill and case.fill in fills else case for case in usable]
-    usable = [case for case in dict.fromkeys(usable) if settle(version, case) == case]
+    static = _telling(version, (case for case in planned if case.edge is None and case.setting("dims") is None))
+    usable = [case for case in dict.fromkeys(static) if settle(version, case) == case]
     bases = [read_row(spec, version, case) for case in sorted(usable, key=lambda case: _worth(usable[0], case))]
     yield from _deliveries(version, planned, bases)
     yield from tensor_twice(version, bases)
@@ -57,9 +54,8 @@ def _unranked(version: VersionSpec, planned: Sequence[CaseId]) -> Iterator[CaseI
     if any(case.setting("dims") == "unranked" for case in planned):
         return
     for case in sorted(dims, key=lambda case: (dims[case] == "static", not _is_whole(case))):
-        settings = {**dict(case.settings), "dims": "unranked"}
-        varied = replace(case, settings=tuple(sorted(settings.items())))
-        if _is_valid(version, case) and settle(version, varied) == varied:
+        varied = case.having({"dims": "unranked"})
+        if is_valid(version, case) and settle(version, varied) == varied:
             yield varied
             return
 
@@ -68,10 +64,8 @@ def _in_memory(version: VersionSpec, planned: Sequence[CaseId]) -> Iterator[Case
     """Yield a case for each order of inputs or outputs in memory, if no edge has one."""
     if any(case.setting("memory") for case in planned):
         return
-    fills = version.parameters.get("fill", {})
-    fill = next((name for name in _TELLING if name in fills), None)
-    usual = [replace(case, fill=fill) if fill and case.fill in fills else case for case in planned if case.edge is None]
-    usual = [case for case in usual if _is_valid(version, case) and settle(version, case) == case]
+    usual = _telling(version, (case for case in planned if case.edge is None))
+    usual = [case for case in usual if is_valid(version, case) and settle(version, case) == case]
 
     def worth(case: CaseId) -> tuple[object, ...]:
         others, large, *rest = _worth(usual[0], case)
@@ -80,10 +74,17 @@ def _in_memory(version: VersionSpec, planned: Sequence[CaseId]) -> Iterator[Case
     known = sorted(usual, key=worth)
     for memory in MEMORY[1:]:
         for case in known:
-            varied = replace(case, settings=tuple(sorted({**dict(case.settings), "memory": memory}.items())))
+            varied = case.having({"memory": memory})
             if settle(version, varied) == varied:
                 yield varied
                 break
+
+
+def _telling(version: VersionSpec, cases: Iterable[CaseId]) -> list[CaseId]:
+    """Return cases, with the fill that exposes the most mistakes in place of those that are levels."""
+    fills = version.parameters.get("fill", {})
+    fill = next((name for name in _TELLING if name in fills), None)
+    return [replace(case, fill=fill) if fill and case.fill in fills else case for case in cases]
 
 
 def _worth(first: CaseId, case: CaseId) -> tuple[object, ...]:
@@ -103,12 +104,6 @@ def given(row: Row, port: Port) -> bool:
     return bool(parts) and all(isinstance(part, tuple) for part in parts)
 
 
-def with_settings(row: Row, settings: Iterable[tuple[str, str]]) -> CaseId:
-    """Return a case with more settings, in place of its own of the same names."""
-    own = {**dict(row.id.settings), **dict(settings)}
-    return replace(row.id, settings=tuple(sorted(own.items())))
-
-
 def _deliveries(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
     """Yield cases with another delivery of inputs: all given ones but the first, then the first."""
     settings = {setting for case in planned for setting in case.settings}
@@ -125,7 +120,7 @@ def _deliveries(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence
         first = next(port for port in version.signature.inputs if given(best, port))
         for some in ([port for port in named if port is not first or port.is_variadic], [first]):
             if some and set(some) <= set(missing):
-                yield with_settings(best, [(f"{port.name}{FROM}", missing[port]) for port in some])
+                yield best.id.having({f"{port.name}{FROM}": missing[port] for port in some})
                 missing = {port: how for port, how in missing.items() if port not in some}
 
 
@@ -145,7 +140,7 @@ def tensor_twice(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]
         filled = [port for port in filled if not _is_drawn(row, port)]
         for port in filled:
             if port.is_variadic and len(set(row.parts[port.name])) == 1 < len(row.parts[port.name]):
-                yield with_settings(row, [(f"{port.name}{FROM}", port.name)])
+                yield row.id.having({f"{port.name}{FROM}": port.name})
                 return
         for port_, other_port in combinations(filled, 2):
             alike = port_.type == other_port.type and row.parts[port_.name] == row.parts[other_port.name]
@@ -155,7 +150,7 @@ def tensor_twice(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId]
                 and not other_port.is_variadic
                 and _operand(row, port_) == _operand(row, other_port)
             ):
-                yield with_settings(row, [(f"{other_port.name}{FROM}", port_.name)])
+                yield row.id.having({f"{other_port.name}{FROM}": port_.name})
                 return
 
 
@@ -188,13 +183,13 @@ def _opsets(spec: Spec, version: VersionSpec, planned: Sequence[CaseId], bases: 
     """
     rows = bases[:1] if version.graphs else bases
     for number in dict.fromkeys(opset_range(spec, version) or ()):
-        cases = [case for case in planned if case.setting("opset") == str(number) and _is_valid(version, case)]
+        cases = [case for case in planned if case.setting("opset") == str(number) and is_valid(version, case)]
         had = {case.types for case in cases}
         while rows and len(had) < _TYPES and number != kindest_opset(spec, version):
             best = min(rows, key=partial(_likeness, had))
             if best.id.types in had:
                 break
-            yield with_settings(best, [("opset", str(number))])
+            yield best.id.having({"opset": str(number)})
             had.add(best.id.types)
 
 
@@ -211,21 +206,19 @@ def _kinds(types: Sequence[str]) -> tuple[str, ...]:
 
 def _runs(spec: Spec, version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
     """Yield draws of a case, if no program runs three times; with uniform numbers if its fill draws nothing."""
-    runs = Counter(_program(case) for case in planned if _is_valid(version, case))
+    runs = Counter(_program(case) for case in planned if is_valid(version, case))
     if max(runs.values(), default=0) >= _RUNS:
         return
     drawn = (case for row in bases for case in (row.id, replace(row.id, fill=_TELLING[0])) if draws(version, case))
     base = next((case for case in drawn if settle(version, case) == case), None)
     if base is not None:
         row = read_row(spec, version, base)
-        yield from (row.id, *(with_settings(row, [("draw", str(number))]) for number in range(1, _RUNS)))
+        yield from (row.id, *(row.id.having({"draw": str(number)}) for number in range(1, _RUNS)))
 
 
 def _resized(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
     """Yield two cases of one program with symbolic dimensions, if no program has two shapes."""
-    symbolic = {
-        _program(c) for c in planned if c.setting("dims") is not None and _is_valid(version, c) and _is_whole(c)
-    }
+    symbolic = {_program(c) for c in planned if c.setting("dims") is not None and is_valid(version, c) and _is_whole(c)}
     shapes = Counter((types, settings, _ranks(shapes)) for types, shapes, settings in symbolic)
     if max(shapes.values(), default=0) > 1:
         return
@@ -234,7 +227,7 @@ def _resized(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Ro
         key = row.id.types, row.id.settings, _ranks(row.id.shapes)
         before = first.setdefault(key, row) if _is_whole(row.id) else row
         if before.id.shapes != row.id.shapes:
-            yield from (with_settings(shown, [("dims", "symbolic")]) for shown in (before, row))
+            yield from (shown.id.having({"dims": "symbolic"}) for shown in (before, row))
             return
     if all(attribute.kind != "graph" for attribute in version.signature.attributes):  # bodies declare shapes
         yield from _resized_anew(version, [row for row in bases if _is_whole(row.id)])
@@ -246,7 +239,7 @@ def _resized_anew(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId
     If no other case has such a shape, the first axis gets one more element.
     """
     for row in sorted(bases, key=lambda row: len(row.id.settings)):
-        case, part = with_settings(row, [("dims", "symbolic")]), row.id.shapes[0]
+        case, part = row.id.having({"dims": "symbolic"}), row.id.shapes[0]
         if len(row.id.shapes) != 1 or not isinstance(part, tuple) or _names_extents(row, part):
             continue
         if part and settle(version, case) == case:
@@ -261,7 +254,7 @@ def _resized_anew(version: VersionSpec, bases: Sequence[Row]) -> Iterator[CaseId
 
 def _extents(version: VersionSpec, planned: Sequence[CaseId], bases: Sequence[Row]) -> Iterator[CaseId]:
     """Yield a case with long extents in front and in the middle, and one with equal extents, unless there are such."""
-    firsts = [case.shapes[0] for case in planned if case.shapes and _is_valid(version, case)]
+    firsts = [case.shapes[0] for case in planned if case.shapes and is_valid(version, case)]
     known = [part for part in firsts if isinstance(part, tuple) and all(isinstance(n, int) for n in part)]
     wanted = []
     if not all(any(len(part) > 2 and _is_long(part[at]) for part in known) for at in (0, 1)):
@@ -330,6 +323,7 @@ def _ranks(shapes: Sequence[Part]) -> tuple[object, ...]:
     return tuple(len(part) if isinstance(part, tuple) else part for part in shapes)
 
 
-def _is_valid(version: VersionSpec, case: CaseId) -> bool:
+def is_valid(version: VersionSpec, case: CaseId) -> bool:
+    """Return whether a case is no edge with an invalid input."""
     edge = version.edge(case.edge) if case.edge else None
     return edge is None or not edge.rejected

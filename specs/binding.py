@@ -73,9 +73,9 @@ class _Checks:
             if bound.source is not None and known.attribute(bound.source) is None:
                 ours = [attribute.name for attribute in known.attributes]
                 self.unknown(("attributes", name), "this version has no attribute", bound.source, ours, key=False)
-        stated = {bound.attribute for bound in self.theirs.types_from.values()}
+        left_open = self.theirs.type_attributes | self.theirs.unused.keys()
         for attribute in self.theirs.signature.attributes:
-            if attribute.name not in named and attribute.name not in stated | self.theirs.unused.keys():
+            if attribute.name not in named and attribute.name not in left_open:
                 self.missing("attributes", f"attribute {attribute.name}")
         return {
             name: BoundAttribute(bound.source, bound.value if bound.source is None else bound.absent, bound.words)

@@ -87,19 +87,16 @@ def _context(text: SpecText, bare: Names, words: Vocabulary | None, problems: Pr
             declared.setdefault(port, drawn(port, paths, problems))
     bound, used = shape_symbols(text, bare.inputs)
     bundles = frozenset(name for name, parameter in declared.items() if parameter.is_bundle)
-    set_ = {
-        key
-        for name in bundles
-        for level in declared[name].levels
-        if isinstance(level.value, dict)
-        for key in level.value
-    }
-    symbols = bound | (used & (declared.keys() | set_))
+    levels = [level.value for name in bundles for level in declared[name].levels]
+    set_in_bundles = {key for value in levels if isinstance(value, dict) for key in value}
+    symbols = bound | (used & (declared.keys() | set_in_bundles))
     names = Names(bare.signatures, words.parameters if words else None, symbols, bundles)
     return Context(text, names, declared, levels_by_version(declared, names), bound, words, problems)
 
 
 _NOTHING = OperandText.model_validate({})
+_SHARED = ("clauses", "silences", "parameters", "edges", "operands")
+"""The parts of versions that are often equal to those of the version before."""
 _WORDS: Mapping[str, Word] = {word.value: word for word in Word}
 
 
@@ -115,16 +112,8 @@ class _Builder:
 
     def spec(self, document: Document) -> Spec:
         family, _, function = self.text.family.partition(".")
-        return Spec(
-            self.standard,
-            self.name,
-            self.domain,
-            family,
-            function,
-            self.versions(),
-            self.text.graphs,
-            document,
-        )
+        graphs = self.text.graphs
+        return Spec(self.standard, self.name, self.domain, family, function, self.versions(), graphs, document)
 
     def versions(self) -> dict[Version, VersionSpec]:
         """Return the file's content for each version; equal parts of versions share one object."""
@@ -132,14 +121,8 @@ class _Builder:
         for version in self.signatures:
             spec, before = self.version(version), next(reversed(specs.values()), None)
             if before is not None:
-                spec = replace(
-                    spec,
-                    clauses=_shared(spec.clauses, before.clauses),
-                    silences=_shared(spec.silences, before.silences),
-                    parameters=_shared(spec.parameters, before.parameters),
-                    edges=_shared(spec.edges, before.edges),
-                    operands=_shared(spec.operands, before.operands),
-                )
+                shared: Any = {name: _shared(getattr(spec, name), getattr(before, name)) for name in _SHARED}
+                spec = replace(spec, **shared)
             specs[version] = spec
         return specs
 
@@ -288,9 +271,7 @@ class _Builder:
         parameters: dict[str, Mapping[str, Value]] = {}
         for name, levels in self.context.levels[version].items():
             key = self.names.canonical(name, version)
-            both = parameters.get(
-                key, levels
-            )  # two ports may share a letter in this version: take the types that both list
+            both = parameters.get(key, levels)  # two ports may share a letter here: take the types that both list
             if levels and (kept := {level: value for level, value in both.items() if level in levels}):
                 parameters[key] = kept
                 if not self.names.roles(name).isdisjoint(("attribute", "bundle", "own")):

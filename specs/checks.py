@@ -308,22 +308,17 @@ def _check_types_from(context: Context) -> None:
     for name, alternatives in context.text.types_from.items():
         for at, source in alternative(alternatives):
             path: Keys = ("types-from", name, *at)
-            attributes = sorted({a.name for s in context.names.signatures.values() for a in s.attributes})
-            if source.attribute not in attributes:
+            if source.attribute not in context.names.attributes:
                 what = f"{source.attribute!r} is no attribute of any version"
-                context.problems.unknown((*path, "attribute"), what, source.attribute, attributes)
-            known_letters = {letter for s in context.names.signatures.values() for letter in s.types}
-            if source.absent is not None and source.absent not in known_letters:
+                context.problems.unknown((*path, "attribute"), what, source.attribute, context.names.attributes)
+            if source.absent is not None and source.absent not in context.names.letters:
                 check_type(context, source.absent, (*path, "absent"))
             for type_ in source.names:
                 check_type(context, type_, (*path, "names", type_))
             letters = [letter_of(context.names, name, version) for version in context.names.signatures]
             if not any(letters):
                 what = f"{name!r} is no type letter, and no output or input with one"
-                known = [
-                    *context.names.outputs,
-                    *sorted({x for s in context.names.signatures.values() for x in s.types}),
-                ]
+                known = (*context.names.outputs, *context.names.letters)
                 context.problems.unknown(path[:2], what, name, known, key=True)
 
 
@@ -340,14 +335,12 @@ def _check_graphs(context: Context) -> None:
         return
     import onnx.parser  # noqa: PLC0415 - takes longer than all else, and few operators have graphs
 
-    letters = {letter for signature in context.names.signatures.values() for letter in signature.types}
+    letters = context.names.letters
     used = set(re.findall(r"[\w-]+", repr((context.text.parameters, context.text.edges))))
     for id_, text in graphs.items():
         for letter in dict.fromkeys(re.findall(r"\{(\w+)(?:\.item)?\}", text)):
             if id_ in used and letter not in letters:
-                problems.unknown(
-                    ("graphs", id_), f"{letter!r} is no type letter of any version", letter, sorted(letters)
-                )
+                problems.unknown(("graphs", id_), f"{letter!r} is no type letter of any version", letter, letters)
         try:
             graph = onnx.parser.parse_graph(re.sub(r"\{\w+(\.item)?\}", "float", text))
         except onnx.parser.ParseError as error:
@@ -465,7 +458,7 @@ def _check_row_level(context: Context, name: str, value: Any, path: Keys) -> Non
 
 
 def _check_same(context: Context) -> None:
-    letters = sorted({letter for s in context.names.signatures.values() for letter in s.types})
+    letters = context.names.letters
     for index, group in enumerate(context.text.same):
         path: Keys = ("same", index) if isinstance(context.problems.document.value["same"][0], list) else ("same",)
         for at, letter in enumerate(group):

@@ -77,14 +77,14 @@ def merged(document: Document, families: Families) -> Document:
             continue
         digest.update(family.digest.encode())
         arguments = _arguments(family, given, path, problems)
-        for section, key, entry in _entries(family, arguments, problems):
+        for section, key, entry in _entries(family, arguments):
             if section in _LISTS:
                 own = value.get(section, [])
                 value[section] = own = [own] if section == "same" and own and isinstance(own[0], str) else [*own]
                 own.append(entry)
                 origins[section, len(own) - 1] = (family, (section, key))
                 continue
-            written = _substituted(key, arguments, family, (section, key), problems)
+            written = _substituted(key, arguments, family, (section, key))
             path_given: Keys = (section, written)
             if path_given in givers:
                 both = f"{givers[path_given]} and {name} both define {section}.{written}"
@@ -103,13 +103,11 @@ def merged(document: Document, families: Families) -> Document:
 def _used(document: Document, problems: Problems) -> Iterator[tuple[str, Keys, Mapping[str, Any]]]:
     """Yield the families that a file uses: name, path in the file, arguments."""
     uses = document.value["uses"]
-    listed: list[tuple[Any, Keys, Any]]
+    listed: list[tuple[Any, Keys, Any]] = [(uses, ("uses",), None)]
     if isinstance(uses, dict):
         listed = [(name, ("uses", name), given) for name, given in uses.items()]
     elif isinstance(uses, list):
         listed = [(name, ("uses", index), None) for index, name in enumerate(uses)]
-    else:
-        listed = [(uses, ("uses",), None)]
     for name, path, given in listed:
         if isinstance(name, str) and (given is None or isinstance(given, dict)):
             yield name, path, given or {}
@@ -130,7 +128,7 @@ def _arguments(family: Document, given: Mapping[str, Any], path: Keys, problems:
     return {**declared, **given}
 
 
-def _entries(family: Document, arguments: Mapping[str, Any], problems: Problems) -> Iterator[tuple[str, Key, Any]]:
+def _entries(family: Document, arguments: Mapping[str, Any]) -> Iterator[tuple[str, Key, Any]]:
     """Yield the section, key or index, and value of each entry of a family, with its arguments substituted."""
     if not isinstance(family.value, dict):
         raise SpecErrors([family.error((), "a family is a mapping of sections")])
@@ -145,10 +143,10 @@ def _entries(family: Document, arguments: Mapping[str, Any], problems: Problems)
             raise SpecErrors([family.error((section,), f"expected a {what}")])
         listed = enumerate(entries) if isinstance(entries, list) else entries.items()
         for key, entry in listed:
-            yield section, key, _substituted(entry, arguments, family, (section, key), problems)
+            yield section, key, _substituted(entry, arguments, family, (section, key))
 
 
-def _substituted(value: Any, arguments: Mapping[str, Any], family: Document, path: Keys, problems: Problems) -> Any:
+def _substituted(value: Any, arguments: Mapping[str, Any], family: Document, path: Keys) -> Any:
     if isinstance(value, str):
         if "$" not in value:
             return value
@@ -159,14 +157,10 @@ def _substituted(value: Any, arguments: Mapping[str, Any], family: Document, pat
             raise SpecErrors([family.error(path, f"no argument is called {unknown[0]!r}{hint}")])
         return arguments[match[1]] if match else _PART.sub(lambda m: str(arguments[m[1]]), value)
     if isinstance(value, list):
-        return [_substituted(v, arguments, family, (*path, i), problems) for i, v in enumerate(value)]
+        return [_substituted(part, arguments, family, (*path, index)) for index, part in enumerate(value)]
     if isinstance(value, dict):
-        return {
-            _substituted(k, arguments, family, (*path, k), problems): _substituted(
-                v, arguments, family, (*path, k), problems
-            )
-            for k, v in value.items()
-        }
+        entries = ((key, part, (*path, key)) for key, part in value.items())
+        return {_substituted(k, arguments, family, at): _substituted(v, arguments, family, at) for k, v, at in entries}
     return value
 
 

@@ -171,6 +171,11 @@ class Signature:
         """Return the attribute called `name`."""
         return self._attributes.get(name)
 
+    def kind(self, name: str) -> str:
+        """Return the kind of the attribute called `name`; empty if there is none."""
+        attribute = self.attribute(name)
+        return "" if attribute is None else attribute.kind
+
     def input(self, name: str) -> Port | None:
         """Return the input called `name`."""
         return self._inputs.get(name)
@@ -186,6 +191,10 @@ class Signature:
             return None
         letter = port_found.type.removesuffix(")").rpartition("(")[2].rstrip(")")
         return letter if letter in self.types else None
+
+    def types_of(self, port: Port) -> tuple[str, ...]:
+        """Return the types that an input or output may have."""
+        return self.types.get(port.type, (port.type,))
 
     @property
     def input_counts(self) -> tuple[int, int | None]:
@@ -296,6 +305,13 @@ class TypeSource:
         """Return the type that a missing attribute implies, if letters have these types."""
         return types.get(self.absent, self.absent) if self.absent else None
 
+    def stated(self, attributes: Mapping[str, Any], types: Mapping[str, str]) -> str | None:
+        """Return the type that attributes state or, if it is missing, imply."""
+        if self.attribute not in attributes:
+            return self.usual(types)
+        text = str(attributes[self.attribute])
+        return next((type_ for type_, own in self.names.items() if own == text), text)
+
 
 @dataclass(frozen=True, slots=True)
 class BoundAttribute:
@@ -381,6 +397,17 @@ class VersionSpec:
     def clause_ids(self) -> frozenset[str]:
         """The ids of the clauses."""
         return frozenset(self.clauses)
+
+    @functools.cached_property
+    def type_attributes(self) -> frozenset[str]:
+        """The attributes whose values state types."""
+        return frozenset(source.attribute for source in self.types_from.values())
+
+    @functools.cached_property
+    def bundles(self) -> tuple[Mapping[str, Value], ...]:
+        """The levels of parameters that are bundles."""
+        levels = (level for some in self.parameters.values() for level in some.values())
+        return tuple(level for level in levels if isinstance(level, Mapping))
 
     @functools.cached_property
     def usual_bundles(self) -> tuple[Mapping[str, Value], ...]:
@@ -567,7 +594,8 @@ def expand(word: str) -> tuple[str, ...]:
     inner = word
     while wrapped := unwrap(inner):
         inner = wrapped[1]
-    raise OpconformError(f"{inner!r} is no element type and no group of them{did_you_mean(inner, known_words())}")
+    hint = did_you_mean(inner, sorted({*ELEMENT_TYPES, *GROUPS}))
+    raise OpconformError(f"{inner!r} is no element type and no group of them{hint}")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -581,11 +609,6 @@ def _types(word: str) -> tuple[str, ...]:
     if entries and {entries[1], entries[2]} <= ELEMENT_TYPES:
         return (f"map({entries[1]},{entries[2]})",)
     return (word,) if word in ELEMENT_TYPES else ()
-
-
-def known_words() -> tuple[str, ...]:
-    """Return all element types and groups, sorted."""
-    return tuple(sorted({*ELEMENT_TYPES, *GROUPS}))
 
 
 def is_type_word(word: str) -> bool:

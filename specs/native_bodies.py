@@ -19,12 +19,8 @@ def native(body: Body, standard: str) -> Body:
 
     A tensor without a shape may have any rank. Raises OpconformError for a node of another domain.
     """
-    return Body(
-        body.name,
-        tuple(map(_input, body.inputs)),
-        body.outputs,
-        tuple(_node(node, standard) for node in body.nodes),
-    )
+    nodes = tuple(_node(node, standard) for node in body.nodes)
+    return replace(body, inputs=tuple(map(_input, body.inputs)), nodes=nodes)
 
 
 def version_in(domain: str) -> int | str | None:

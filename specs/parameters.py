@@ -97,6 +97,8 @@ class Names:
         self._bare = {v: frozenset(part.partition(".")[2] for part in parts) for v, parts in self._parts.items()}
         self.inputs = tuple(sorted({p.name for s in signatures.values() for p in s.inputs}))
         self.outputs = tuple(sorted({p.name for s in signatures.values() for p in s.outputs}))
+        self.attributes = tuple(sorted({a.name for s in signatures.values() for a in s.attributes}))
+        self.letters = tuple(sorted({letter for s in signatures.values() for letter in s.types}))
         self._kinds: dict[str, frozenset[str]] = {}
         self._roles: dict[str, frozenset[Role]] = {}
         self._applies: dict[tuple[str, Version], bool] = {}

@@ -159,9 +159,8 @@ def read_file(path: Path | str) -> Document:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start)
-        column = error.start - (content.rfind(b"\n", 0, error.start) + 1)
-        raise SpecError(str(path), Position(line + 1, column + 1), "not UTF-8: save the file as UTF-8") from None
+        at = Position(content.count(b"\n", 0, error.start) + 1, error.start - content.rfind(b"\n", 0, error.start))
+        raise SpecError(str(path), at, "not UTF-8: save the file as UTF-8") from None
     return read(text, str(path), hashlib.sha256(content).hexdigest())
 
 
@@ -220,11 +219,13 @@ _HINTS = MappingProxyType(
 
 def _refuse_tabs(text: str, file: str) -> None:
     if (at := text.find("\t")) >= 0:
-        line = text.count("\n", 0, at)
-        column = at - (text.rfind("\n", 0, at) + 1)
-        raise SpecError(
-            file, Position(line + 1, column + 1), 'a tab: indent with spaces, and write \\t inside "quotes" for text'
-        )
+        words = 'a tab: indent with spaces, and write \\t inside "quotes" for text'
+        raise SpecError(file, _position(text, at), words)
+
+
+def _position(text: str, at: int) -> Position:
+    """Return the position of a character, by its index."""
+    return Position(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
 
 
 def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: str) -> SpecError:
@@ -237,9 +238,7 @@ def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: str) -> SpecErro
 
 def _unreadable(error: yaml.YAMLError, text: str) -> Position:
     at = getattr(error, "position", None)
-    if not isinstance(at, int) or at > len(text):
-        return _START
-    return Position(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+    return _position(text, at) if isinstance(at, int) and at <= len(text) else _START
 
 
 class _Reader:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -48,23 +48,15 @@ _ATTRIBUTE = re.compile(r"(optional )?(\w+)(?: = (.*))?", re.DOTALL)
 _PORT = re.compile(r"(optional |each )?([\w(), ]+?)([+*])?")
 
 _Types: TypeAlias = tuple[str, ...] | str  # a list, or a tie such as seq(T)
-
-
-@dataclass(frozen=True)
-class _Sections:
-    """A version's signature under construction, ordered as written."""
-
-    attributes: Mapping[str, AttributeSignature] = field(default_factory=dict)
-    inputs: Mapping[str, Port] = field(default_factory=dict)
-    outputs: Mapping[str, Port] = field(default_factory=dict)
-    types: Mapping[str, _Types] = field(default_factory=dict)
+_Sections: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""A version's signature under construction: section to name to attribute, port or types, ordered as written."""
 
 
 def signatures(text: SpecText, problems: Problems) -> dict[Version, Signature]:
     """Return the full signature of each version; mistakes are added to `problems`."""
     _check_order(text, problems)
     by_version: dict[Version, Signature] = {}
-    before: _Sections | None = None
+    before: _Sections = {}
     for version, written in text.versions.items():
         if problems.errors:  # later versions build on it, and would repeat the mistake
             break
@@ -136,15 +128,13 @@ def _same(a: Signature, b: Signature) -> bool:
     return unordered(a) == unordered(b)
 
 
-def _resolved(version: Version, written: VersionText, before: _Sections | None, problems: Problems) -> _Sections:
-    delta = _Delta(version, before is None, problems)
-    old = before or _Sections()
-    return _Sections(
-        delta.apply("attributes", written.attributes, old.attributes, attribute_from),
-        delta.apply("inputs", written.inputs, old.inputs, port_from),
-        delta.apply("outputs", written.outputs, old.outputs, port_from),
-        delta.apply("types", written.types, old.types, delta.type_list),
-    )
+def _resolved(version: Version, written: VersionText, before: _Sections, problems: Problems) -> _Sections:
+    delta = _Delta(version, not before, problems)
+    readers = {"attributes": attribute_from, "inputs": port_from, "outputs": port_from, "types": delta.type_list}
+    return {
+        section: delta.apply(section, getattr(written, section), before.get(section, {}), read)
+        for section, read in readers.items()
+    }
 
 
 class _Delta:
@@ -234,13 +224,13 @@ def _tie(text: str) -> str:
 def _signature(version: Version, sections: _Sections, written: VersionText, problems: Problems) -> Signature:
     types: dict[str, tuple[str, ...]] = {}
     ties: dict[str, str] = {}
-    for letter, listed in sections.types.items():
+    for letter, listed in sections["types"].items():
         if isinstance(listed, tuple):
             types[letter] = listed
             continue
         ties[letter] = listed
         wrap, other = unwrap(listed) or ("", holder(listed) or "")
-        base = sections.types.get(other)
+        base = sections["types"].get(other)
         if isinstance(base, tuple):
             types[letter] = tuple(
                 dict.fromkeys(f"{wrap}({base_type})" if wrap else held(base_type) for base_type in base)
@@ -249,13 +239,13 @@ def _signature(version: Version, sections: _Sections, written: VersionText, prob
             at = ("versions", version, "types", letter)
             problems.add(at, f"{listed!r}: {other!r} is no letter with a list of types in version {version}")
             types[letter] = ()
-    for section, ports in (("inputs", sections.inputs), ("outputs", sections.outputs)):
-        for port in ports.values():
+    for section in ("inputs", "outputs"):
+        for port in sections[section].values():
             _check_port(("versions", version, section, port.name), port, types, problems)
     return Signature(
-        tuple(sections.attributes.values()),
-        tuple(sections.inputs.values()),
-        tuple(sections.outputs.values()),
+        tuple(sections["attributes"].values()),
+        tuple(sections["inputs"].values()),
+        tuple(sections["outputs"].values()),
         types,
         ties,
         written.deprecated,

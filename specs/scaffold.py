@@ -128,13 +128,9 @@ def _delta(section: str, now: _Section, before: _Section) -> _Section | None:
         return now
     if section == "types" and not kept and not gone:
         return shortened
+    # even a complete section may write type lists as additions
     is_shorter = len(fresh) + len(gone) < len(now) and kept > (section != "types")
-    return {ELLIPSIS: None, **shortened, **gone} if is_shorter else {**now, **_only_grown(section, shortened)}
-
-
-def _only_grown(section: str, shortened: _Section) -> _Section:
-    """Return the type lists that even a complete section may write as additions."""
-    return shortened if section == "types" else {}
+    return {ELLIPSIS: None, **shortened, **gone} if is_shorter else {**now, **(shortened if section == "types" else {})}
 
 
 def _same(section: str, now: _Section, before: _Section) -> bool:

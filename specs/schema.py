@@ -297,25 +297,6 @@ _Ulp = Annotated[float, Field(gt=0)]
 _Budget = Annotated[_Ulp | dict[str, _Ulp], _expected("a number of ulp greater than 0, or one for each type")]
 
 
-class FamilyText(_Section):
-    """A family file: every section except for those that identify the operator."""
-
-    shapes: dict[str, _Shape] = Field(default_factory=dict)
-    domains: dict[str, str] = Field(default_factory=dict)
-    operands: dict[str, _Operands] = Field(default_factory=dict)
-    types_from: dict[str, _TypesFrom] = Field(default_factory=dict, alias="types-from")
-    same: _Groups = Field(default_factory=list)
-    precision: dict[str, _Budget] = Field(default_factory=dict)
-    strength: dict[int, _Groups] = Field(default_factory=dict)
-    graphs: dict[str, str] = Field(default_factory=dict)
-    unused: dict[str, _Unused] = Field(default_factory=dict)
-    clauses: dict[_Id, _Clause] = Field(default_factory=dict)
-    silences: dict[_Id, SilenceText] = Field(default_factory=dict)
-    parameters: dict[str, _Parameter] = Field(default_factory=dict)
-    exclude: list[dict[str, Any]] = Field(default_factory=list)
-    edges: dict[_Id, EdgeText] = Field(default_factory=dict)
-
-
 class BoundAttributeText(_Section):
     """The value of another operator's attribute: `from` one of ours, by `words` or as it is; or a `value`."""
 
@@ -343,8 +324,24 @@ class BindingText(Spanned):
     ] = None
 
 
-class SpecText(FamilyText):
+class SpecText(_Section):
     """One file: all versions of one operator."""
+
+    # the sections that a family file has, too
+    shapes: dict[str, _Shape] = Field(default_factory=dict)
+    domains: dict[str, str] = Field(default_factory=dict)
+    operands: dict[str, _Operands] = Field(default_factory=dict)
+    types_from: dict[str, _TypesFrom] = Field(default_factory=dict, alias="types-from")
+    same: _Groups = Field(default_factory=list)
+    precision: dict[str, _Budget] = Field(default_factory=dict)
+    strength: dict[int, _Groups] = Field(default_factory=dict)
+    graphs: dict[str, str] = Field(default_factory=dict)
+    unused: dict[str, _Unused] = Field(default_factory=dict)
+    clauses: dict[_Id, _Clause] = Field(min_length=1)
+    silences: dict[_Id, SilenceText] = Field(default_factory=dict)
+    parameters: dict[str, _Parameter] = Field(default_factory=dict)
+    exclude: list[dict[str, Any]] = Field(default_factory=list)
+    edges: dict[_Id, EdgeText] = Field(default_factory=dict)
 
     operator: Annotated[
         str,
@@ -363,7 +360,6 @@ class SpecText(FamilyText):
     bindings: Annotated[list[BindingText], BeforeValidator(lambda v: [v] if isinstance(v, dict) else v)] = Field(
         default_factory=list, alias="as"
     )
-    clauses: dict[_Id, _Clause] = Field(min_length=1)
 
 
 class ErratumText(_Section):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from ..cases.errors import OpconformError
 from . import expressions
 from .expressions import is_expression, recipe
-from .model import DELIVERIES, DIMS, MEMORY, Edge, Recipe, Signature, Value, Version, Vocabulary, Word, expand
+from .model import DELIVERIES, DIMS, MEMORY, Edge, Port, Recipe, Signature, Value, Version, Vocabulary, Word, expand
 from .parameters import (
     SETTING_WORDS,
     TENSOR_KINDS,
@@ -59,11 +59,9 @@ class Context:
     def symbols(self) -> frozenset[str]:
         """The symbols that expressions may use: dimensions, and attributes, inputs and parameters with numbers."""
         names = self.names
-        signatures = names.signatures.values()
-        attributes = {a.name for s in signatures for a in s.attributes if scalar_kind(a.kind) is int}
-        inputs = {p.name for s in signatures for p in s.inputs}
-        of_inputs = {f"{name}.{part}" for name in inputs for part in "dr"}
-        return names.symbols | attributes | inputs | of_inputs | {"d", "r", "n"}
+        attributes = {a.name for s in names.signatures.values() for a in s.attributes if scalar_kind(a.kind) is int}
+        of_inputs = {f"{name}.{part}" for name in names.inputs for part in "dr"}
+        return names.symbols.union(attributes, names.inputs, of_inputs, {"d", "r", "n"})
 
     @property
     def derived(self) -> frozenset[str]:
@@ -76,9 +74,9 @@ def check_name(context: Context, name: str, path: Keys) -> bool:
     if context.names.roles(name):
         return True
     if port := port_of(name):
-        ports = {p.name for s in context.names.signatures.values() for p in (*s.inputs, *s.outputs)}
         what = f"{name!r}: {port!r} is no input or output with a type letter"
-        context.problems.unknown(path, what, port, sorted(ports), key=True)
+        ports = sorted({*context.names.inputs, *context.names.outputs})
+        context.problems.unknown(path, what, port, ports, key=True)
     else:
         what = f"{name!r} is no attribute, input, type letter or parameter of the family"
         context.problems.unknown(path, what, name, context.names.known(), key=True)
@@ -223,14 +221,19 @@ def _check_shapes(context: Context, value: object, path: Keys) -> None:
 
 
 def _takes_shapes(context: Context) -> bool:
-    ports = [(s, port) for s in context.names.signatures.values() for port in s.inputs]
-    return any(port.is_variadic or "(" in " ".join((port.type, *s.types.get(port.type, ()))) for s, port in ports)
+    return any(port.is_variadic or "(" in types for port, types in _typed_inputs(context))
 
 
 def _is_optional(context: Context, name: str) -> bool:
     """Return whether an input is of an optional type in some version, which `absent` leaves empty."""
-    ports = [(s, port) for s in context.names.signatures.values() for port in s.inputs if port.name == name]
-    return any("optional(" in " ".join((port.type, *s.types.get(port.type, ()))) for s, port in ports)
+    return any(port.name == name and "optional(" in types for port, types in _typed_inputs(context))
+
+
+def _typed_inputs(context: Context) -> Iterator[tuple[Port, str]]:
+    """Yield the inputs of all versions, each with the words of its type and of the types that it may have."""
+    for signature in context.names.signatures.values():
+        for port in signature.inputs:
+            yield port, " ".join((port.type, *signature.types_of(port)))
 
 
 def check_numbers(context: Context, value: object, path: Keys) -> None:
@@ -273,9 +276,8 @@ def _check_kind(context: Context, name: str, setting: Any, path: Keys, *, wrappe
         check_expression(context, setting, path)
     elif not context.names.holds_text(name):
         check_numbers(context, setting, path)
-    graphs = context.text.graphs
-    if context.names.kinds(name) == {"graph"} and graphs and setting not in graphs:
-        context.problems.unknown(path, f"no graph is called {setting!r}", setting, sorted(graphs))
+    if context.names.kinds(name) == {"graph"} and context.text.graphs:
+        _check_around(context, setting, path)
 
 
 def _check_written(context: Context, setting: object, path: Keys) -> None:
@@ -542,11 +544,10 @@ def _check_level(context: Context, parameter: Parameter, value: str, path: Keys)
     if _is_drawn(parameter) and context.problems.check(path, lambda: recipe(value)):
         check_draw(context, parameter.name, recipe(value), path)
         return
-    scalar = context.names.roles(parameter.name) & {"attribute", "input"} and not context.names.holds_text(
-        parameter.name
-    )
-    if scalar and is_expression(value) and not value.isidentifier():
-        return  # an expression
+    name = parameter.name
+    has_numbers = context.names.roles(name) & {"attribute", "input"} and not context.names.holds_text(name)
+    if has_numbers and is_expression(value) and not value.isidentifier():
+        return
     what = f"{value!r} is no level of {parameter.name}; for the text itself write {{value: {value}}}"
     context.problems.unknown(path, what, value, [level.name for level in parameter.levels])
 

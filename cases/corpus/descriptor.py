@@ -6,7 +6,7 @@ import base64
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
 import numpy as np
@@ -47,7 +47,7 @@ def program_json(program: Program) -> dict[str, Any]:
     """Return a program as JSON; unused structures, bodies and omitted outputs do not appear."""
     names = (f"constant_{number}" for number in itertools.count())
     return {
-        **_operator(program.operator),
+        **asdict(program.operator),
         "opset": program.opset,
         "attributes": [_attribute(part) for part in program.attributes],
         "inputs": [None if part is None else _input(part, names) for part in program.inputs],
@@ -94,15 +94,6 @@ def structure_from(fields: Mapping[str, Any], depth: int = _DEEPEST) -> Structur
     return Structure(fields["kind"], dims, items, int(fields.get("count", 0)))
 
 
-def _operator(operator: OperatorVersion) -> dict[str, Any]:
-    return {
-        "standard": operator.standard,
-        "name": operator.name,
-        "version": operator.version,
-        "domain": operator.domain,
-    }
-
-
 def _operator_from(fields: Mapping[str, Any]) -> OperatorVersion:
     return OperatorVersion(fields["standard"], fields["name"], fields["version"], fields["domain"])
 
@@ -129,7 +120,7 @@ def attribute_value(value: object) -> Any:
                 "outputs": [_output(part) for part in value.outputs],
                 "nodes": [
                     {
-                        **_operator(node.operator),
+                        **asdict(node.operator),
                         "inputs": list(node.inputs),
                         "outputs": list(node.outputs),
                         "attributes": [_attribute(part) for part in node.attributes],
@@ -280,17 +271,13 @@ def tensors(corpus_case: CorpusCase) -> dict[str, Array]:
 
 def value_files(corpus_case: CorpusCase) -> Iterator[tuple[str, bytes]]:
     """Yield the inputs and the admissible answer as ONNX messages, one for each input and output, by file name."""
-    program, inputs, outputs = (
-        corpus_case.case.program,
-        iter(corpus_case.case.tensors()),
-        iter(corpus_case.answer or ()),
-    )
+    case, outputs = corpus_case.case, iter(corpus_case.answer or ())
+    program, inputs = case.program, iter(case.tensors())
     for number, feed in enumerate(program.feeds):
         yield f"input_{number}.pb", value_file(feed.name, feed.type, feed.layout, inputs)
     if corpus_case.answer is not None:
         plain = (Structure("tensor"),) * len(program.answers)
-        declared = next((o.structure for o in corpus_case.case.expectation.options if o.structure), ())  # only tensors
-        structures = declared or plain
+        structures = next((o.structure for o in case.expectation.options if o.structure), plain)
         for number, output in enumerate(program.answers):
             yield f"output_{number}.pb", value_file(output.name, output.type, structures[number], outputs)
 
@@ -318,19 +305,14 @@ def read_values(descriptor: Mapping[str, Any], files: Mapping[str, bytes], file:
 
 
 def other_tensors(case: Batch) -> dict[str, Array]:
-    """Return the tensors that a reader of ONNX's layout does not know, by name: the program's constants, the bounds."""
-    return constants(case.program) | bounds_tensors(case.expectation)
-
-
-def bounds_tensors(expectation: Expectation) -> dict[str, Array]:
-    """Return the tensors of an expectation's bounds by name.
+    """Return the tensors that a reader of ONNX's layout does not know, by name: the program's constants, the bounds.
 
     Omitted are tensors that decide no verdict and follow from others: `value` if it equals both `lower` and `upper`;
     and `value`, `rest` and `doubt` if they equal those of the previous option, unless `lower` and `upper` are the same.
     """
-    arrays_by_name: dict[str, Array] = {}
+    arrays_by_name = constants(case.program)
     last: dict[tuple[str, int], bytes] = {}
-    for position, option in enumerate(expectation.options):
+    for position, option in enumerate(case.expectation.options):
         for output, bounds in enumerate(option.outputs):
             for part, array in _parts(bounds):
                 if part in _SHARED:
@@ -340,9 +322,8 @@ def bounds_tensors(expectation: Expectation) -> dict[str, Array]:
                         continue
                 arrays_by_name[f"option_{position}_{part}_{output}"] = array
         for number, check in enumerate(option.checks):
-            arrays_by_name |= {
-                f"option_{position}_check_{number}_{at}": array[0, ...] for at, array in enumerate(check.arrays)
-            }
+            name = f"option_{position}_check_{number}"
+            arrays_by_name |= {f"{name}_{at}": array[0, ...] for at, array in enumerate(check.arrays)}
     return arrays_by_name
 
 
@@ -360,7 +341,7 @@ def case_from(descriptor: Mapping[str, Any], arrays: Mapping[str, Array], digest
     Raises CorpusError whose message begins with `file` if the descriptor is invalid, or if the parts do not belong
     together.
     """
-    _check_schema(descriptor, file)
+    check_schema(descriptor, file)
     try:
         case = _case(descriptor, _Tensors(arrays, file))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
@@ -374,9 +355,10 @@ def case_from(descriptor: Mapping[str, Any], arrays: Mapping[str, Array], digest
     return case
 
 
-def _check_schema(descriptor: Mapping[str, Any], file: str) -> None:
-    if descriptor.get("schema") != SCHEMA:
-        read = descriptor.get("schema")
+def check_schema(fields: Mapping[str, Any], file: str) -> None:
+    """Raise CorpusError for a descriptor or manifest of another schema."""
+    if fields.get("schema") != SCHEMA:
+        read = fields.get("schema")
         raise CorpusError(f"{file}: has schema {read!r}; this version of opconform reads schema {SCHEMA}")
 
 
@@ -396,22 +378,14 @@ class _Tensors:
         for part in (*_REST_OF_BOUNDS, *_SHARED):
             if part not in fields["tensors"]:
                 continue
-            full = f"{name}_{part}_{position}"
-            if part not in _SHARED:
-                parts[part] = self.take(full, "uint8" if part == "flags" else number, shape)
-            elif full in self._arrays:
-                parts[part] = self._last[part, position] = self.take(full, number, shape)
-            elif part == "value" and content(parts["lower"]) == content(parts["upper"]):
-                parts[part] = self._last[part, position] = parts["lower"]
-            else:
-                parts[part] = self._earlier(full, part, position, tuple(shape))
+            full, array = f"{name}_{part}_{position}", None
+            if part in _SHARED and full not in self._arrays:
+                is_exact = part == "value" and content(parts["lower"]) == content(parts["upper"])
+                array = parts["lower"] if is_exact else self._last.get((part, position))
+            if array is None or array.shape != tuple(shape):
+                array = self.take(full, "uint8" if part == "flags" else number, shape)
+            parts[part] = self._last[part, position] = array
         return parts
-
-    def _earlier(self, name: str, part: str, number: int, shape: tuple[int, ...]) -> Array:
-        array = self._last.get((part, number))
-        if array is None or array.shape != shape:
-            raise CorpusError(f"{self._file}: tensor {name} is missing")
-        return array
 
     def take(self, name: str, type_: str, shape: Sequence[int]) -> Array:
         array = self._arrays.get(name)

@@ -134,9 +134,6 @@ class ArchiveFiles:
     def __getstate__(self) -> dict[str, object]:
         return {"name": self.name, "_source": self._source, "_opened": None, "_entries": None}
 
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
-
     def sizes(self) -> Mapping[str, int]:
         """Return every file with its size according to the archive's directory."""
         return {path: entry.file_size for path, entry in self.entries().items()}

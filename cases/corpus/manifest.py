@@ -6,14 +6,14 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import quote
 
 from ..batch import Batch, Option
 from ..errors import OpconformError
 from ..program import Attribute, Body, Input, Program, SparseTensor, Structure, Tensor
-from .descriptor import SCHEMA, attribute_value
+from .descriptor import SCHEMA, attribute_value, check_schema
 from .files import LARGEST_JSON, CorpusError, Files, check_path, lined_json, read_json
 
 MANIFEST = "manifest.json"
@@ -58,10 +58,6 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """Return the content of `manifest.json`."""
-        cases = {
-            name: {"folder": c.folder, "case_digest": c.case_digest, "expectation_digest": c.expectation_digest}
-            for name, c in self.cases.items()
-        }
         fields = {
             "schema": SCHEMA,
             "format": self.format,
@@ -70,7 +66,7 @@ class Manifest:
             "counts": dict(self.counts),
             "files": self.files,
             "bytes": self.size,
-            "cases": cases,
+            "cases": {name: asdict(entry) for name, entry in self.cases.items()},
         }
         return lined_json(fields)
 
@@ -103,9 +99,7 @@ def read_manifest(files: Files) -> Manifest:
     """Read the manifest of a corpus. Raises CorpusError, which names the file, if it is invalid."""
     name = f"{files.name}: {MANIFEST}"
     fields = read_json(files.read(MANIFEST, LARGEST_JSON), name)
-    if fields.get("schema") != SCHEMA:
-        read = fields.get("schema")
-        raise CorpusError(f"{name}: has schema {read!r}; this version of opconform reads schema {SCHEMA}")
+    check_schema(fields, name)
     try:
         manifest = _manifest(fields)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -296,15 +290,12 @@ def program_folder(program: Program) -> str:
     `test_onnx_ReduceMean-13_float32_3x2x2_6f1c52a0b3d4`: letters, digits, `-` and `_`. The first digits of the
     program's key make names differ in more than upper and lower case. ONNX's loader requires `test_`.
     """
+    all_dims = (["n" if isinstance(size, str) else size for size in feed.dims] for feed in program.feeds)
     parts = [
         str(program.operator),
         "-".join(dict.fromkeys(i.type for i in program.feeds)),
-        "-".join(dict.fromkeys("x".join(map(_extent, i.dims)) or "scalar" for i in program.feeds)),
+        "-".join(dict.fromkeys("x".join(map(str, dims)) or "scalar" for dims in all_dims)),
     ]
     slug = "_".join(_UNSAFE.sub("_", part).strip("_") for part in parts if part)
     begun = f"test_{slug}"[: LONGEST - _DIGEST - 1].rstrip("_-")
     return f"{begun}_{program.key[:_DIGEST]}"
-
-
-def _extent(size: int | str) -> str:
-    return "n" if isinstance(size, str) else str(size)

@@ -222,15 +222,8 @@ def _read_map(expression: TypeExpression, message: Any, arrays: list[Array], fil
         keys = np.array(list(message.keys), np.int64)
         if message.key_type == element_type(expression.key).onnx:
             keys = keys.astype(element_type(expression.key).dtype)
-    if (
-        values is None
-        or values.shape != keys.shape
-        or (type_of(keys), type_of(values))
-        != (
-            expression.key,
-            expression.element,
-        )
-    ):
+    wanted = (expression.key, expression.element, keys.shape)
+    if values is None or (type_of(keys), type_of(values), values.shape) != wanted:
         raise CorpusError(f"{file}: not a {expression} with its values in one tensor")
     arrays += [keys, values]
     return Structure("map", count=len(keys))

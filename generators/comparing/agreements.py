@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ import numpy as np
 
 from ...cases.batch import EXCEPTIONAL, Bounds, Flag
 from ...cases.errors import OpconformError
-from ...cases.ids import parse_id, part_size
+from ...cases.ids import parse_id
 from ...cases.program import Body
 from ...specs.model import Clause, Silence, VersionSpec, Word
 from ..arithmetic.tape import Call, Facts, Recording, Reference
@@ -20,7 +19,7 @@ from ..locked import locked_files, locked_ids
 from ..parameters import plain_text
 from ..plan import Selection, planned
 from ..source import GeneratedCases, missing
-from .bonds import Bond, text_of_word
+from .bonds import Bond
 from .differences import Answer, VersionAnswers, answer_of
 from .our_calls import OurCall, as_ours, check_same_formula
 from .situations import LARGEST, Inexpressible
@@ -144,7 +143,7 @@ class _Comparison:
                 continue
 
     def _planned(self, version: VersionSpec) -> Iterator[OurCall]:
-        ids = [text for text in self.plans.get(str(version.operator), ()) if _is_small(text)]
+        ids = [text for text in self.plans.get(str(version.operator), ()) if parse_id(text).size <= LARGEST]
         some = ids if self.most is None or len(ids) <= self.most else ids[:: -(-len(ids) // self.most)]
         for text in some:
             call = planned_call(self.source, text)
@@ -161,21 +160,9 @@ class _Comparison:
 
     def _side_answers(self, call: OurCall, *, defaults: bool) -> tuple[_SideAnswers, _SideAnswers]:
         bond, wanted = self.bond, tuple(self.bond.outputs.values())
-        own = _answers(call, call.facts, self._own, wanted, Call)
-        rules = self._their_rules_by_default if defaults else self._their_rules
+        own = _answers(call, call.facts, reference_of(bond.our_spec, bond.ours), wanted, Call)
+        rules = by_their_rules(bond, defaults=defaults)
         return own, _answers(call, facts_for_theirs(bond, call.facts), rules, wanted, Lenient)
-
-    @functools.cached_property
-    def _own(self) -> Reference:
-        return reference_of(self.bond.our_spec, self.bond.ours)
-
-    @functools.cached_property
-    def _their_rules(self) -> Reference:
-        return by_their_rules(self.bond)
-
-    @functools.cached_property
-    def _their_rules_by_default(self) -> Reference:
-        return by_their_rules(self.bond, defaults=True)
 
     def _left_out(self, call: OurCall) -> tuple[str, ...]:
         """Return the attributes of ours that a call leaves out, if theirs have another default for them."""
@@ -183,7 +170,7 @@ class _Comparison:
         for name, bound in self.bond.attributes.items():
             if bound.source is not None and bound.source not in call.facts.given:
                 usual, own = self.bond.theirs.signature.defaults.get(name), call.facts.attributes.get(bound.source)
-                if usual is not None and own is not None and _word(bound.words, own) != usual:
+                if usual is not None and own is not None and bound.words.get(plain_text(own), own) != usual:
                     names.append(bound.source)
         return tuple(names)
 
@@ -260,16 +247,8 @@ def _overlap(each: Bounds, other: Bounds) -> bool:
 
 
 def _known(version: VersionSpec, names: Sequence[str]) -> tuple[Clause | Silence, ...]:
-    rules: list[Clause | Silence] = []
-    for name in dict.fromkeys(names):
-        rule = version.clauses.get(name) or version.silences.get(name)
-        if rule is not None:
-            rules.append(rule)
-    return tuple(rules)
-
-
-def _word(words: Mapping[str, object], value: object) -> object:
-    return words.get(text_of_word(value), value) if words else value
+    rules = (version.clauses.get(name) or version.silences.get(name) for name in dict.fromkeys(names))
+    return tuple(rule for rule in rules if rule is not None)
 
 
 def _key(call: OurCall) -> tuple[object, ...]:
@@ -298,10 +277,6 @@ def _smallest(some: Sequence[Disagreement]) -> Disagreement:
 
     first = min(some, key=size)
     return replace(first, count=len(some))
-
-
-def _is_small(text: str) -> bool:
-    return sum(map(part_size, parse_id(text).shapes)) <= LARGEST
 
 
 def planned_call(source: GeneratedCases, text: str) -> OurCall | None:

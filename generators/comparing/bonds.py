@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from ...specs.loader import Library
 from ...specs.model import Binding, BoundAttribute, Port, Spec, VersionSpec
+from ..parameters import plain_text
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,12 @@ class Bond:
     @functools.cached_property
     def outputs(self) -> Mapping[str, str]:
         """Our outputs that theirs are bound to, by their names, in their order."""
-        known = {port.name for port in self.theirs.signature.outputs}
-        return {name: own for name, own in self.binding.outputs.items() if own is not None and name in known}
+        return _bound(self.binding.outputs, self.theirs.signature.outputs)
 
     @functools.cached_property
     def inputs(self) -> Mapping[str, str]:
         """Our inputs that theirs are bound to, by their names."""
-        known = {port.name for port in self.theirs.signature.inputs}
-        return {name: own for name, own in self.binding.inputs.items() if own is not None and name in known}
+        return _bound(self.binding.inputs, self.theirs.signature.inputs)
 
     @functools.cached_property
     def attributes(self) -> Mapping[str, BoundAttribute]:
@@ -64,10 +63,14 @@ class Bond:
         return tuple(name for name in _names(self.theirs) if name not in bound)
 
 
-def _names(version: VersionSpec) -> Iterator[str]:
-    yield from dict.fromkeys(
-        [*(attribute.name for attribute in version.signature.attributes), *(p.name for p in version.signature.inputs)]
-    )
+def _bound(names: Mapping[str, str | None], ports: Sequence[Port]) -> dict[str, str]:
+    known = {port.name for port in ports}
+    return {name: own for name, own in names.items() if own is not None and name in known}
+
+
+def _names(version: VersionSpec) -> dict[str, None]:
+    signature = version.signature
+    return dict.fromkeys([*(attribute.name for attribute in signature.attributes), *(p.name for p in signature.inputs)])
 
 
 def bond(library: Library, each: str, other: str) -> Bond | None:
@@ -80,8 +83,7 @@ def bond(library: Library, each: str, other: str) -> Bond | None:
     for (our_spec, ours), (their_spec, theirs) in ((first, second), (second, first)):
         binding = ours.binding
         if binding is not None and binding.operator == str(their_spec.operator):
-            formula = library.spec(binding.operator).version(binding.version)
-            return Bond(ours, theirs, our_spec, their_spec, binding, f"`as` of {ours.operator}", formula=formula)
+            return replace(_to_formula(library, our_spec, ours), theirs=theirs, their_spec=their_spec)
     implied = _implied(second, first)
     if implied is None or implied.ours.binding is None or implied.theirs.binding is None:
         return implied
@@ -126,9 +128,9 @@ def _composed(ours: VersionSpec, theirs: VersionSpec, a: Binding, b: Binding) ->
     for name, theirs_bound in b.attributes.items():
         ours_bound = a.attributes.get(name)
         if theirs_bound.source is not None and ours_bound is not None and ours_bound.source is not None:
-            back = {text_of_word(word): own for own, word in theirs_bound.words.items()}
+            back = {plain_text(word): own for own, word in theirs_bound.words.items()}
             through = ours_bound.words or {word: word for word in back}
-            words = {own: back.get(text_of_word(word), word) for own, word in through.items()}
+            words = {own: back.get(plain_text(word), word) for own, word in through.items()}
             attributes[theirs_bound.source] = BoundAttribute(ours_bound.source, None, words)
     return replace(
         named,
@@ -178,8 +180,3 @@ def _positions(theirs: Sequence[Port], ours: Sequence[Port]) -> Iterator[tuple[s
         pairs = {port.name: own.name for port, own in zip(lonely[:1], free[:1], strict=False)}
     for port in theirs:
         yield port.name, port.name if port.name in own_names else pairs.get(port.name)
-
-
-def text_of_word(value: object) -> str:
-    """Return a value as the words of a binding write it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

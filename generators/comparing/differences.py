@@ -16,9 +16,9 @@ from ...cases.elements import content, element_type
 from ...cases.errors import CaseIdError, OpconformError
 from ...cases.ids import Part, part_size
 from ...cases.program import element_names
-from ...specs.model import Clause, Silence, Value, VersionSpec, Word
+from ...specs.model import Clause, Silence, Value, Word
 from ..fills import FIRST, suits
-from .situations import FILL, LARGEST, PLAIN, SHAPES, TYPE, Inexpressible, Side, Situation, check_comparable
+from .situations import LARGEST, PLAIN, SHAPES, TYPE, Inexpressible, Side, Situation, check_comparable
 
 Cause: TypeAlias = tuple[tuple[str, str], ...]
 """The roles, and classes of their values, that cause a difference: (("axes", "empty"),)."""
@@ -171,15 +171,11 @@ def _is_explained(situation: Situation, cause: Cause) -> bool:
 def class_of(role: str, situation: Situation) -> str:
     """Return the class of a role's value, which ignores its numbers."""
     value = situation.get(role)
-    if role in (TYPE, FILL):
-        return str(value)
     if role == SHAPES:
         return _class_of_shapes(situation.shapes)
     if isinstance(value, Word):
         return str(value.value)
-    if not isinstance(value, tuple):
-        return str(value)
-    if role not in ("axes", "axis"):
+    if not isinstance(value, tuple) or role not in ("axes", "axis"):
         return str(value)
     rank = len(situation.shapes[0]) if situation.shapes and isinstance(situation.shapes[0], tuple) else 0
     return _class_of_axes([v for v in value if isinstance(v, int)], rank)
@@ -337,17 +333,13 @@ class VersionAnswers:
 
 def said(sides: Sequence[Side], situation: Situation) -> tuple[VersionAnswers, ...]:
     """Return each version's answers for the same tensors. Raises Inexpressible if one cannot express them."""
-    answers = tuple(_answers_of(side, situation) for side in sides)
+    for side in sides:
+        if situation not in side.answers:
+            side.answers[situation] = _said(side, situation)
+    answers = tuple(side.answers[situation] for side in sides)
     if len({answer.data for answer in answers if answer.answers}) > 1:  # drawn from the case's id
         raise Inexpressible(f"{situation.fill} is not the same data for {' and '.join(side.name for side in sides)}")
     return answers
-
-
-def _answers_of(side: Side, situation: Situation) -> VersionAnswers:
-    known = side.answers.get(situation)
-    if known is None:
-        known = side.answers[situation] = _said(side, situation)
-    return known
 
 
 def _said(side: Side, situation: Situation) -> VersionAnswers:
@@ -362,21 +354,16 @@ def _said(side: Side, situation: Situation) -> VersionAnswers:
     except (ValueError, OpconformError) as error:  # tied together by a spec's bundles, but separate here
         raise Inexpressible(str(error)) from error
     clauses = tuple(c for c in case.clauses if c.partition("#")[2] in side.version.clauses)
-    names = [output.name if output else "" for output in case.program.outputs]
     answers: dict[tuple[object, ...], Answer] = {}
     for option in case.expectation.options:
         if not option.exceptional:
-            answer = _answer(option, side.version, names)
+            labels = tuple(label for label in option.labels if label[0] in side.version.silences)
+            names = [output.name for output in case.program.answers] or [""] * len(option.outputs)
+            indices = range(min(len(names), len(option.outputs)))  # a sequence has more tensors than outputs
+            answer = answer_of(option, names, indices, labels)
             answers.setdefault(answer.content, answer)
     data = content(case.inputs[0]) if case.inputs and situation.shapes else b""
     return VersionAnswers(case.id, tuple(answers.values()), clauses, data=data)
-
-
-def _answer(option: Option, version: VersionSpec, names: Sequence[str]) -> Answer:
-    labels = tuple(label for label in option.labels if label[0] in version.silences)
-    named = [name for name in names if name] or [""] * len(option.outputs)
-    outputs = zip(named, option.outputs, strict=False)  # a sequence has more tensors than outputs
-    return Answer(option.kind, tuple(_output(name, bounds) for name, bounds in outputs), labels)
 
 
 def answer_of(option: Option, names: Sequence[str], places: Sequence[int], labels: Labels) -> Answer:

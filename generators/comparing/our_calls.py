@@ -22,7 +22,7 @@ from ..arithmetic.tape import Port as GivenPort
 from ..families import reference_of
 from ..parameters import plain_text
 from ..primitives.errors import kind_of
-from .bonds import Bond, role_of, text_of_word
+from .bonds import Bond, role_of
 from .situations import Inexpressible
 from .their_calls import TheirCall, recorded, their_call, words_of
 
@@ -104,8 +104,7 @@ def _kinds(ports: GivenPort | tuple[GivenPort, ...] | None) -> list[str]:
 
 def _is_implied(bond: Bond, facts: Facts, arrays: Sequence[Array], result: TheirCall) -> bool:
     """Return whether a call of theirs has the same formula as one with what `result` says besides."""
-    stated = {source.attribute for source in bond.theirs.types_from.values()}
-    kept = {name: value for name, value in facts.attributes.items() if name in stated}
+    kept = {name: value for name, value in facts.attributes.items() if name in bond.theirs.type_attributes}
     other = replace(facts, attributes={**result.attributes, **kept}, given=frozenset(result.attributes) | kept.keys())
     reference = reference_of(bond.their_spec, bond.theirs)
     try:
@@ -149,7 +148,7 @@ def _input_candidates(
 ) -> Iterator[list[tuple[str, Array]] | None]:
     """Yield tensors for an input of ours, each with its type: as theirs has it, or what is an attribute there."""
     theirs = [name for name, own in bond.binding.inputs.items() if own == port.name and name in facts.ports]
-    allowed = bond.ours.signature.types.get(port.type, (port.type,))
+    allowed = bond.ours.signature.types_of(port)
     if theirs:
         several, ports = given[theirs[0]], facts.ports[theirs[0]]
         if several is None or ports is None:
@@ -164,12 +163,10 @@ def _input_candidates(
         if bond.ours.signature.attribute(port.name) is not None:
             yield None
         return
+    bound = (name for name, each in bond.binding.attributes.items() if each.source == port.name)
     number = facts.attributes.get(port.name)
     if number is None:
-        number = next(
-            (facts.attributes.get(name) for name, each in bond.binding.attributes.items() if each.source == port.name),
-            None,
-        )
+        number = facts.attributes.get(next(bound, ""))
     if isinstance(number, int | float | tuple) and not isinstance(number, bool):
         type_ = "int64" if "int64" in allowed else allowed[0]
         yield [(type_, np.asarray(number, dtype=np.float32 if "float" in type_ else np.int64)[np.newaxis, ...])]
@@ -179,7 +176,7 @@ def _input_candidates(
 
 def _counted(signature: Signature, port: Port, kind: str, array: Array) -> tuple[str, Array]:
     """Return an input of whole numbers in a type that a signature takes: a count or index is the same in each."""
-    allowed = signature.types.get(port.type, (port.type,))
+    allowed = signature.types_of(port)
     if kind in allowed or kind_of(kind) != "int" or port.type == signature.inputs[0].type:
         return kind, array
     usual = "int64" if "int64" in allowed else allowed[0]
@@ -197,7 +194,7 @@ def _attribute_candidates(bond: Bond, name: str, wanted: TheirCall, facts: Facts
     for value in _values_for(bond, name, attribute.kind, wanted, facts):
         if value is not None and attribute.kind in ("bool", "boolean") and value in (0, 1):
             value = bool(value)  # noqa: PLW2901 - the kind that this version has
-        if any(text_of_word(value) == text_of_word(each) and type(value) is type(each) for each in seen):
+        if any(plain_text(value) == plain_text(each) and type(value) is type(each) for each in seen):
             continue
         if value is None and attribute.required:
             continue
@@ -229,9 +226,9 @@ def _bound_value(bond: Bond, name: str, wanted: TheirCall) -> Iterator[Any]:
     for their_name, each in bond.binding.attributes.items():
         if each.source == name:
             value = wanted.attributes.get(their_name)
-            back = {text_of_word(word): own for own, word in each.words.items()}
+            back = {plain_text(word): own for own, word in each.words.items()}
             if back:
-                yield back.get(text_of_word(value))
+                yield back.get(plain_text(value))
             elif not isinstance(value, str):
                 yield value
 
@@ -251,7 +248,8 @@ def _namesakes(bond: Bond, name: str, kind: str, wanted: TheirCall) -> Iterator[
 
 def _parts(wanted: TheirCall, facts: Facts, *, bound: bool) -> Iterator[tuple[Any, ...]]:
     """Yield lists with a number for each spatial axis: halves of lists with two, zeros; for a bound attribute ones."""
-    axes = max(0, next(_first_rank(facts), 0) - 2)
+    ranks = (len(port.shape) for port in facts.ports.values() if isinstance(port, GivenPort))
+    axes = max(0, next(ranks, 0) - 2)
     if bound:
         yield (1,) * axes
         return
@@ -259,12 +257,6 @@ def _parts(wanted: TheirCall, facts: Facts, *, bound: bool) -> Iterator[tuple[An
         if isinstance(value, tuple) and len(value) == 2 * axes:
             yield from (value[:axes], value[axes:])
     yield (0,) * axes
-
-
-def _first_rank(facts: Facts) -> Iterator[int]:
-    for port in facts.ports.values():
-        if isinstance(port, GivenPort):
-            yield len(port.shape)
 
 
 def _call(
@@ -279,7 +271,7 @@ def _call(
     types: dict[str, str] = {}
     for port in signature.inputs:
         for type_, _ in ports[port.name] or ():
-            allowed = signature.types.get(port.type, (port.type,))
+            allowed = signature.types_of(port)
             if type_ not in allowed:
                 raise Inexpressible(f"{version.operator}: {port.name} is never {type_}")
             if types.setdefault(port.type, type_) != type_ and port.option != "each":
@@ -292,13 +284,9 @@ def _call(
     for port in signature.outputs:
         wanted = theirs.outputs.get(back.get(port.name, ""))
         source = version.types_from.get(port.type)
-        named = {} if source is None else {text: type_ for type_, text in source.names.items()}
-        if source is not None and source.attribute in given:
-            text = str(given[source.attribute])
-            types.setdefault(port.type, named.get(text, text))
-        elif source is not None and (usual := source.usual(types)):
-            types.setdefault(port.type, usual)
-        allowed = signature.types.get(port.type, (port.type,))
+        if source is not None and (stated := source.stated(given, types)):
+            types.setdefault(port.type, stated)
+        allowed = signature.types_of(port)
         type_ = types.get(port.type) or (wanted if wanted in allowed else allowed[0])
         outputs[port.name] = type_ if wanted is not None else None
     floats = [type_ for several in ports.values() for type_, _ in several or ()]
@@ -331,7 +319,7 @@ def _lost(result: TheirCall, wanted: TheirCall, bond: Bond) -> tuple[int, str] |
 
     Attributes that only state types don't count.
     """
-    stated = {source.attribute for source in bond.theirs.types_from.values()} | bond.theirs.unused.keys()
+    stated = bond.theirs.type_attributes | bond.theirs.unused.keys()
     ports = dict.fromkeys([*wanted.inputs, *result.inputs])
     for index, name in enumerate(ports):
         mine, its = result.inputs.get(name), wanted.inputs.get(name)

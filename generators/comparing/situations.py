@@ -118,7 +118,7 @@ class Side:
     def situations(self) -> Iterator[Situation]:
         """Yield the small situations in the version's spec; edges with their type and data."""
         for case in [*edges(self.spec, self.version), *grid(self.spec, self.version, 2)]:
-            if sum(map(part_size, case.shapes)) <= LARGEST:
+            if case.size <= LARGEST:
                 row = self.source.row(case)
                 if row.get("unknown") is Word.ABSENT and (not case.edge or row.id.fill in UNDRAWN):
                     yield self._situation(row) if case.edge else self._plain(self._situation(row))

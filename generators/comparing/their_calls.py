@@ -91,8 +91,7 @@ def _is_unusual(c: Call, version: VersionSpec, name: str) -> bool:
     """Return whether a call gives an attribute that its default, or another type, does not imply."""
     if version.signature.attribute(name) is None or not c.sets(name) or name in version.unused:
         return False
-    stated = {source.attribute for source in version.types_from.values()}
-    return name not in stated and not _same(c.attr(name), version.signature.defaults.get(name))
+    return name not in version.type_attributes and not _same(c.attr(name), version.signature.defaults.get(name))
 
 
 def _prepare(binding: Binding) -> Reference | None:
@@ -157,7 +156,7 @@ def _evaluated(seen: _Seen, graph: Graph, arrays: Sequence[Array]) -> TheirCall:
         silences=version.options,
         clauses=version.clause_ids,
     )
-    return TheirCall(attributes, inputs, frozenset(attributes.keys() & seen.call.both_answers), facts)
+    return TheirCall(attributes, inputs, frozenset(attributes.keys() & seen.call.own_attributes), facts)
 
 
 def _plain(array: Array, shape: tuple[int, ...]) -> Array:
@@ -213,7 +212,7 @@ class _Theirs(Bound):
         self.facts = replace(self.facts, operator=operator, version=bond.theirs.operator.version, ports=ports)
 
     @property
-    def both_answers(self) -> frozenset[str]:
+    def own_attributes(self) -> frozenset[str]:
         """The attributes of theirs that the call of the formula has."""
         return frozenset(self._own)
 
@@ -247,7 +246,8 @@ class _Theirs(Bound):
                 raise Inexpressible(f"{self.version_spec.operator} needs {port.name}")
             values.append(self._counted(port, value))
         for attribute in self.version_spec.signature.attributes:
-            if attribute.required and self.value(attribute.name) is None and not self._is_of_type(attribute.name):
+            is_needed = attribute.required and attribute.name not in self.version_spec.type_attributes
+            if is_needed and self.value(attribute.name) is None:
                 raise Inexpressible(f"{self.version_spec.operator} needs {attribute.name}")
         self.facts = replace(self.facts, ports=ports)
         self._check_types(values)
@@ -256,14 +256,11 @@ class _Theirs(Bound):
     def _counted(self, port: Port, value: Any) -> Any:
         """Return an input of whole numbers in a type that theirs take: a count or index is the same in each of them."""
         signature = self.version_spec.signature
-        allowed = signature.types.get(port.type, (port.type,))
+        allowed = signature.types_of(port)
         if not isinstance(value, Value) or value.kind != "int" or port.type == signature.inputs[0].type:
             return value
         usual = "int64" if "int64" in allowed else next(iter(allowed), "")
         return value if value.type in allowed or kind_of(usual) != "int" else value.cast(usual)
-
-    def _is_of_type(self, name: str) -> bool:
-        return any(source.attribute == name for source in self.version_spec.types_from.values())
 
     def _constant_of(self, port: Port) -> Any:
         """Return the value of an input that is an attribute elsewhere."""
@@ -275,7 +272,7 @@ class _Theirs(Bound):
         return self._of_ours(port.name)
 
     def _type_of(self, port: Port) -> str:
-        allowed = self.version_spec.signature.types.get(port.type, (port.type,))
+        allowed = self.version_spec.signature.types_of(port)
         first = next((v for v in self._inputs.values() if isinstance(v, Value)), None)
         if first is not None and first.type in allowed and port.type == self.version_spec.signature.inputs[0].type:
             return first.type
@@ -285,7 +282,7 @@ class _Theirs(Bound):
         bound: dict[str, str] = {}
         for port, value in zip(self.version_spec.signature.inputs, values, strict=True):
             for tensor in () if value is None else [value] if isinstance(value, Value) else value:
-                allowed = self.version_spec.signature.types.get(port.type, (port.type,))
+                allowed = self.version_spec.signature.types_of(port)
                 if not isinstance(tensor, Value):
                     raise Inexpressible("no tensors")
                 if tensor.type not in allowed or bound.setdefault(port.type, tensor.type) != tensor.type:
@@ -384,12 +381,9 @@ class _Theirs(Bound):
 
 def words_of(version: VersionSpec, name: str) -> list[str]:
     """Return the words that a version's valid cases have for an attribute, its default among them."""
-    attribute = version.signature.attribute(name)
-    levels = [level for some in version.parameters.values() for level in some.values()]
-    bundles = [level[name] for level in levels if isinstance(level, Mapping) and name in level]
+    bundles = [bundle[name] for bundle in version.bundles if name in bundle]
     edges = [edge.settings[name] for edge in version.edges.values() if name in edge.settings and not edge.rejected]
-    default = None if attribute is None else attribute.default
-    values = [default, *version.parameters.get(name, {}).values(), *bundles, *edges]
+    values = [version.signature.defaults.get(name), *version.parameters.get(name, {}).values(), *bundles, *edges]
     return list(dict.fromkeys(v for v in values if isinstance(v, str) and not isinstance(v, Word)))
 
 

@@ -134,7 +134,7 @@ def process_mutants() -> Iterator[Implementation]:
     for name, text, misbehave in (
         ("process-aborts", "aborts its process (SIGABRT)", os.abort),
         ("process-exits", "ends its process with code 0, as a library's own exit does", lambda: os._exit(0)),
-        ("process-hangs", "never returns", _hang),
+        ("process-hangs", "never returns", lambda: time.sleep(_SLEEP)),
         ("memory-grows", "allocates memory until none is left", _grow),
         ("output-floods", "writes to stdout without end", _flood),
     ):
@@ -147,10 +147,6 @@ def _before(misbehave: Callable[[], None]) -> Callable[[Invocation, Answer], Ans
         return answer
 
     return finish
-
-
-def _hang() -> None:
-    time.sleep(_SLEEP)
 
 
 def _grow() -> None:

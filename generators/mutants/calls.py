@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -22,42 +23,29 @@ Misread: TypeAlias = Callable[[Any], Any]
 def call_mutants(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
     """Yield the mutants of a version's signature, and of its differences from neighbouring versions."""
     for attribute in version.signature.attributes:
-        yield from _of_attribute(attribute, version)
+        yield from (replace(mutant, about=attribute.name) for mutant in _of_attribute(attribute, version))
     ports = version.signature.inputs
     for port in ports:
         yield from _of_port(port, version)
     for one, other in pairwise(ports):
         if not one.is_variadic and not other.is_variadic:
-            yield _call(
-                f"{one.name}-and-{other.name}-swapped",
-                f"swaps {one.name} and {other.name}",
-                lambda i, a=one.name, b=other.name: _swapped(i, a, b),
-                incidental=True,
-            )
+            name, text = f"{one.name}-and-{other.name}-swapped", f"swaps {one.name} and {other.name}"
+            yield _call(name, text, partial(_swapped, a=one.name, b=other.name), incidental=True)
     for port in ports[1:]:
         if not port.is_variadic:
-            yield _call(
-                f"{ports[0].name}-for-{port.name}",
-                f"reads {ports[0].name} in place of {port.name} if it fits",
-                lambda i, a=ports[0].name, b=port.name: _instead(i, a, b),
-                incidental=True,
-            )
+            text = f"reads {ports[0].name} in place of {port.name} if it fits"
+            reading = partial(_instead, a=ports[0].name, b=port.name)
+            yield _call(f"{ports[0].name}-for-{port.name}", text, reading, incidental=True)
     if len(ports) > 1 or any(port.is_variadic for port in ports):
         for what, refusing in (("shapes", _no_broadcasting), ("ranks", _one_rank)):
             yield _call(f"{what}-differ-refused", f"refuses inputs of different {what}", refusing, incidental=True)
     yield from _neighbours(spec, version)
     span = opset_range(spec, version)
     if span is not None and span[0] < span[1]:
-        yield _call(
-            "first-opset-alone",
-            "supports the version only in its first opset",
-            lambda i: _refusing(i, i.program.opset != span[0], "another opset"),
-        )
-        yield _call(
-            "first-opset-refused",
-            "supports the version in every opset but its first",
-            lambda i: _refusing(i, i.program.opset == span[0], "that opset"),
-        )
+        text = "supports the version only in its first opset"
+        yield _call("first-opset-alone", text, lambda i: _refusing(i, i.program.opset != span[0], "another opset"))
+        text = "supports the version in every opset but its first"
+        yield _call("first-opset-refused", text, lambda i: _refusing(i, i.program.opset == span[0], "that opset"))
 
 
 _OF_SOME = frozenset({"negative-plus-one", "last-plus-one", "reversed", "sorted", "first-alone"})
@@ -133,37 +121,21 @@ def _real(change: Callable[[Any], Any]) -> Misread:
 
 
 def _of_attribute(attribute: AttributeSignature, version: VersionSpec) -> Iterator[Implementation]:
-    for mutant in _misreadings_of(attribute, version):
-        yield replace(mutant, about=attribute.name)
-
-
-def _misreadings_of(attribute: AttributeSignature, version: VersionSpec) -> Iterator[Implementation]:
     name, default = attribute.name, attribute.default
     if not attribute.required:
-        yield _call(f"{name}-ignored", f"ignores the attribute {name}", lambda i: _without(i, name))
-        yield _call(
-            f"{name}-required",
-            f"refuses a call without the attribute {name}",
-            lambda i: _refusing(i, name not in i.attributes, f"{name} is missing"),
-        )
-    for mistake, (text, misread) in _mistakes(attribute, version).items():
-        yield _call(
-            f"{name}-{mistake}",
-            f"reads the attribute {name} {text}",
-            lambda i, m=misread: _misread(i, name, m),
-            incidental=mistake in _OF_SOME,
-        )
+        yield _call(f"{name}-ignored", f"ignores the attribute {name}", partial(_without, name=name))
+        text = f"refuses a call without the attribute {name}"
+        missing = f"{name} is missing"
+        yield _call(f"{name}-required", text, lambda i: _refusing(i, name not in i.attributes, missing))
+    for mistake, (words, misread) in _mistakes(attribute, version).items():
+        text, reading = f"reads the attribute {name} {words}", partial(_misread, name=name, misread=misread)
+        yield _call(f"{name}-{mistake}", text, reading, incidental=mistake in _OF_SOME)
         if default is not None and (wrong := misread(default)) != default:
-            yield _call(
-                f"{name}-default-{mistake}",
-                f"reads a missing {name} as {wrong}, not {default}",
-                lambda i, v=wrong: i if name in i.attributes else i.with_attribute(name, v),
-            )
-            yield _call(
-                f"{name}-explicit-{mistake}",
-                f"reads {name} as {wrong} if its default is given",
-                lambda i, v=wrong: _explicit(i, name, default, v),
-            )
+            text, reading = f"reads a missing {name} as {wrong}, not {default}", partial(_usual, name=name, value=wrong)
+            yield _call(f"{name}-default-{mistake}", text, reading)
+            text = f"reads {name} as {wrong} if its default is given"
+            reading = partial(_explicit, name=name, default=default, wrong=wrong)
+            yield _call(f"{name}-explicit-{mistake}", text, reading)
 
 
 def _mistakes(attribute: AttributeSignature, version: VersionSpec) -> Mapping[str, tuple[str, Misread]]:
@@ -196,6 +168,10 @@ def _without(i: Invocation, name: str) -> Invocation:
     return i.with_attribute(name, None) if name in i.attributes else i
 
 
+def _usual(i: Invocation, name: str, value: Any) -> Invocation:
+    return i if name in i.attributes else i.with_attribute(name, value)
+
+
 def _misread(i: Invocation, name: str, misread: Misread) -> Invocation:
     value = i.attributes.get(name)
     wrong = misread(value)
@@ -209,32 +185,24 @@ def _explicit(i: Invocation, name: str, default: Any, wrong: Any) -> Invocation:
 def _of_port(port: Port, version: VersionSpec) -> Iterator[Implementation]:
     name = port.name
     if port.option == "optional":
-        yield _call(f"{name}-ignored", f"ignores the input {name}", lambda i: _dropped(i, name))
-        yield _call(
-            f"{name}-required",
-            f"refuses a call without the input {name}",
-            lambda i: _refusing(i, i.port(name) is None, f"{name} is missing"),
-        )
+        yield _call(f"{name}-ignored", f"ignores the input {name}", partial(_dropped, name=name))
+        text = f"refuses a call without the input {name}"
+        yield _call(f"{name}-required", text, lambda i: _refusing(i, i.port(name) is None, f"{name} is missing"))
     yield from _of_delivery(name, version)
     if port.is_variadic:
-        for mistake, (text, change) in _OF_MANY.items():
-            yield _call(
-                f"{name}-{mistake}",
-                f"reads {name} {text}",
-                lambda i, c=change: _of_many(i, name, c),
-                incidental=mistake == "reversed",
-            )
+        for mistake, (words, change) in _OF_MANY.items():
+            reading = partial(_of_many, name=name, change=change)
+            yield _call(f"{name}-{mistake}", f"reads {name} {words}", reading, incidental=mistake == "reversed")
     letter = version.signature.letter(name)
     types = version.signature.types[letter] if letter else (port.type,)
     if not port.is_variadic and all(t in element_types() and element_types()[t].is_integer for t in types):
-        for mistake, (text, misread) in misreadings().items():
+        for mistake, (words, misread) in misreadings().items():
             if mistake not in ("off-by-2^-8", "zero"):
-                yield _call(
-                    f"{name}-{mistake}",
-                    f"reads the numbers of {name} {text}",
-                    lambda i, m=misread: _list_misread(i, name, m),
-                    incidental=mistake in _OF_SOME,
+                text, reading = (
+                    f"reads the numbers of {name} {words}",
+                    partial(_list_misread, name=name, misread=misread),
                 )
+                yield _call(f"{name}-{mistake}", text, reading, incidental=mistake in _OF_SOME)
 
 
 def _of_delivery(name: str, version: VersionSpec) -> Iterator[Implementation]:
@@ -242,17 +210,11 @@ def _of_delivery(name: str, version: VersionSpec) -> Iterator[Implementation]:
     written = any(not isinstance(level, Word | Recipe) for level in version.parameters.get(name, {}).values())
     both = f"{name}-from" in version.parameters
     if both or not written:
-        yield _call(
-            f"{name}-fed-refused",
-            f"refuses the input {name} if it is fed",
-            lambda i: _refusing(i, comes(i, name, fed=True), f"{name} must be constant"),
-        )
+        text, why = f"refuses the input {name} if it is fed", f"{name} must be constant"
+        yield _call(f"{name}-fed-refused", text, lambda i: _refusing(i, comes(i, name, fed=True), why))
     if (both or written) and version.signature.attribute(name) is None:
-        yield _call(
-            f"{name}-constant-refused",
-            f"refuses the input {name} if it is a constant",
-            lambda i: _refusing(i, comes(i, name, fed=False), f"{name} is constant"),
-        )
+        text, reason = f"refuses the input {name} if it is a constant", f"{name} is constant"
+        yield _call(f"{name}-constant-refused", text, lambda i: _refusing(i, comes(i, name, fed=False), reason))
 
 
 _OF_MANY: Mapping[str, tuple[str, Callable[[tuple[Array, ...]], tuple[Array, ...]]]] = {
@@ -311,15 +273,16 @@ def _one_rank(i: Invocation) -> Invocation:
 
 def _neighbours(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
     """Yield mutants that behave like the previous version, or like the next one."""
+    for other in neighbours(spec, version):
+        name, text = f"as-{other.operator.name}-{other.operator.version}", f"behaves like {other.operator}"
+        yield _call(name, text, partial(as_version, version=other), incidental=True)
+
+
+def neighbours(spec: Spec, version: VersionSpec) -> list[VersionSpec]:
+    """Return the version before and the one after."""
     versions = list(spec.versions.values())
     place = versions.index(version)
-    for other in (*versions[max(0, place - 1) : place], *versions[place + 1 : place + 2]):
-        yield _call(
-            f"as-{other.operator.name}-{other.operator.version}",
-            f"behaves like {other.operator}",
-            lambda i, v=other: as_version(i, v),
-            incidental=True,
-        )
+    return [*versions[max(0, place - 1) : place], *versions[place + 1 : place + 2]]
 
 
 def as_version(i: Invocation, version: VersionSpec) -> Invocation:

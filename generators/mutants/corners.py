@@ -72,10 +72,15 @@ def corner_deviations(graph: Graph, live: Sequence[int]) -> Mapping[str, Mapping
 
 def _changed(change: Change) -> Deviation:
     """Return the deviation that changes a result by its first operand."""
+    return _changed_by_all(lambda xs, y: change(_number(xs[0]), y))
+
+
+def _changed_by_all(change: Callable[[Sequence[Array], Array], Array]) -> Deviation:
+    """Return the deviation that changes a result by its operands."""
 
     def deviate(m: Any, room: Any, xs: Sequence[Array], p: Mapping[str, Any]) -> Array:
         y = np.asarray(room.native(m, *xs, **p))
-        return np.asarray(change(_number(xs[0]), y)).astype(y.dtype)
+        return np.asarray(change(xs, y)).astype(y.dtype)
 
     return deviate
 
@@ -266,15 +271,14 @@ def _payload(_: Graph, node: Node) -> Derived:
     whole, bits, cut = _PAYLOADS[of]
     form = format_of(node.parameters["to"])
 
-    def deviate(m: Any, room: Any, xs: Sequence[Array], p: Mapping[str, Any]) -> Array:
-        y = np.asarray(room.native(m, *xs, **p))
+    def change(xs: Sequence[Array], y: Array) -> Array:
         x = xs[0]
         if not form.infinities or x.dtype.name != of or not np.isnan(x).any():
             return y
         kept = (np.ascontiguousarray(x).view(whole) & whole((1 << bits) - 1)) >> whole(cut)
-        return np.where(np.isnan(x) & (kept == 0), np.copysign(np.inf, x), y).astype(y.dtype)
+        return np.where(np.isnan(x) & (kept == 0), np.copysign(np.inf, x), y)
 
-    return deviate
+    return _changed_by_all(change)
 
 
 def _by_signed_integer(_: Graph, node: Node) -> Derived:
@@ -314,16 +318,15 @@ def _clamped(far: bool) -> Callable[[Graph, Node], Derived]:
             return None
         sign = 1.0 if node.name == "minimum" else -1.0
 
-        def deviate(m: Any, room: Any, xs: Sequence[Array], p: Mapping[str, Any]) -> Array:
-            y = np.asarray(room.native(m, *xs, **p))
+        def change(xs: Sequence[Array], y: Array) -> Array:
             x = next((x for x in xs if x.shape == y.shape), xs[0]).astype(np.float64)
             with np.errstate(invalid="ignore"):
-                beyond = sign * (x - bound)
                 if far:
-                    return _where(np.isfinite(x) & (sign * x >= 2.0**31), -sign * 2.0**31, y).astype(y.dtype)
-                return _where((beyond > 0) & (beyond <= 1), x, y).astype(y.dtype)
+                    return _where(np.isfinite(x) & (sign * x >= 2.0**31), -sign * 2.0**31, y)
+                beyond = sign * (x - bound)
+                return _where((beyond > 0) & (beyond <= 1), x, y)
 
-        return deviate
+        return _changed_by_all(change)
 
     return at
 
@@ -332,12 +335,7 @@ def _equals(_: Graph, node: Node) -> Derived:
     """Equal operands compare the other way."""
     if node.name not in ("less", "less_equal"):
         return None
-
-    def deviate(m: Any, room: Any, xs: Sequence[Array], p: Mapping[str, Any]) -> Array:
-        y = np.asarray(room.native(m, *xs, **p))
-        return np.asarray(np.where(xs[0] == xs[1], ~y, y))
-
-    return deviate
+    return _changed_by_all(lambda xs, y: np.where(xs[0] == xs[1], ~y, y))
 
 
 # Whole numbers between small and extreme
@@ -351,8 +349,7 @@ def _beyond_whole(bits: int, way: Way) -> Callable[[Graph, Node], Derived]:
         if node.kind != "int" or node.name not in _ELEMENTWISE | _REDUCED or limits(node.type)[1] <= limit:
             return None
 
-        def deviate(m: Any, room: Any, xs: Sequence[Array], p: Mapping[str, Any]) -> Array:
-            y = np.asarray(room.native(m, *xs, **p))
+        def change(xs: Sequence[Array], y: Array) -> Array:
             if not y.size or not any(x.dtype.kind in "iuO" for x in xs):
                 return y
             over = np.greater_equal(_magnitude(y), limit)
@@ -365,7 +362,7 @@ def _beyond_whole(bits: int, way: Way) -> Callable[[Graph, Node], Derived]:
                 return y
             return _replaced(y, np.broadcast_to(over, y.shape), lambda n: _narrow(n, bits, way))
 
-        return deviate
+        return _changed_by_all(change)
 
     return at
 

@@ -15,7 +15,8 @@ from ..arithmetic.native import identical
 from ..primitives.machine import Machine
 from .corners import CORNER, CORNERS
 from .implementation import Answer, Implementation, Invocation, Memory, Met, Trigger, usual_machine
-from .shapes import broadcast_effects, broadcast_triggers, equal_effects, position_triggers
+from .nodes import NARROWER, largest_instead
+from .shapes import broadcast_effects, broadcast_triggers, equal_effects, position_triggers, stretched
 from .structures import structures
 from .triggers import PLACES, RANKS, at_inputs, at_outputs, excluded, in_inputs, in_outputs, triggers, types_of
 
@@ -24,7 +25,6 @@ Effect: TypeAlias = Callable[[Array], Array]
 
 _BLOCK = 16
 _LANES = 4
-_NARROWER = {"float64": "float32", "float32": "float16", "float16": "bfloat16", "bfloat16": "float8e4m3fn"}
 _TF32_LOST = 13  # bits of a float32's significand that TensorFloat-32 lacks
 
 
@@ -32,24 +32,20 @@ def _each(effect: Effect) -> Callable[[Invocation, Answer], Answer]:
     return lambda _i, outs: [effect(out) for out in outs]
 
 
-def _rotated(_i: Invocation, outs: Answer) -> Answer:
-    return [*outs[1:], outs[0]]
-
-
 def nothing_like(array: Array) -> Array:
     """Return zeros, false or empty text."""
     return np.full(array.shape, "", object) if array.dtype == object else np.zeros_like(array)
 
 
-def _tail(number: int) -> Effect:
-    """Return the effect that loses the last elements, but not all."""
+def _lost(elements: slice, least: int) -> Effect:
+    """Return the effect that loses some elements of an output that has `least` or more."""
 
     def lost(array: Array) -> Array:
         flat = array.reshape(len(array), -1)
-        if flat.shape[1] <= number:
+        if flat.shape[1] < least:
             return array
         kept = flat.copy()
-        kept[:, -number:] = nothing_like(kept[:, -number:])
+        kept[:, elements] = nothing_like(kept[:, elements])
         return kept.reshape(array.shape)
 
     return lost
@@ -64,23 +60,24 @@ def _previous(array: Array) -> Array:
     return kept.reshape(array.shape)
 
 
-def _through(name: str) -> Effect:
+def _via(name: str) -> Effect:
+    """Return the effect that converts to a type and back."""
+
     def narrowed(array: Array) -> Array:
-        if type_of(array) != name:
-            return array
         with np.errstate(all="ignore"):
-            return array.astype(element_type(_NARROWER[name]).dtype).astype(array.dtype)
+            return array.astype(element_type(name).dtype).astype(array.dtype)
 
     return narrowed
 
 
-def _is_float(array: Array) -> bool:
-    return element_type(type_of(array)).format is not None
+def _of_types(types: Collection[str], effect: Effect) -> Effect:
+    """Return an effect on outputs of some types alone."""
+    return lambda array: effect(array) if type_of(array) in types else array
 
 
 def _of_floats(change: Callable[[Array], Array]) -> Effect:
     def changed(array: Array) -> Array:
-        if not _is_float(array):
+        if element_type(type_of(array)).format is None:
             return array
         with np.errstate(all="ignore"):
             return np.asarray(change(array)).astype(array.dtype)
@@ -88,34 +85,10 @@ def _of_floats(change: Callable[[Array], Array]) -> Effect:
     return changed
 
 
-def _largest(array: Array) -> Array:
-    most = array.dtype.type(element_type(type_of(array)).float_format.largest)
-    infinite = np.isinf(array)
-    return np.where(infinite, np.where(array > 0, most, -most), array)
-
-
 _nan_lost = _of_floats(lambda a: np.where(np.isnan(a), a.dtype.type(0), a))
-_infinity_lost = _of_floats(_largest)
+_infinity_lost = _of_floats(largest_instead)
 _sign_lost = _of_floats(lambda a: np.where(a == 0, a.dtype.type(0), a))
 _ones = _of_floats(lambda a: a * a.dtype.type(1 + 16 * float(element_type(type_of(a)).float_format.roundoff)))
-
-
-def _flushed(array: Array) -> Array:
-    tiny = element_type(type_of(array)).float_format.tiny
-    with np.errstate(all="ignore"):
-        return np.where(np.abs(array.astype(np.float64)) < tiny, array.dtype.type(0), array)
-
-
-def _transposed(array: Array) -> Array:
-    return array.swapaxes(-1, -2) if array.ndim > 2 else array
-
-
-def _off_by_one(array: Array) -> Array:
-    return np.roll(array, 1, -1) if array.ndim > 1 else array
-
-
-def _squeezed(array: Array) -> Array:
-    return array.reshape(len(array), *(n for n in array.shape[1:] if n != 1))
 
 
 def _other_type(array: Array) -> Array:
@@ -124,10 +97,6 @@ def _other_type(array: Array) -> Array:
     other = np.float64 if array.dtype == np.float32 else np.float32
     with np.errstate(all="ignore"):
         return (array.real if array.dtype.kind == "c" else array).astype(other)
-
-
-def _negated(array: Array) -> Array:
-    return -array if array.dtype.kind not in "ubO" else array
 
 
 def _wrong(array: Array) -> Array:
@@ -140,32 +109,27 @@ ALWAYS: Mapping[str, tuple[str, Effect]] = {
     "zeros": ("answers zeros", nothing_like),
     "type-other": ("answers in float32, or in float64 if float32 is right", _other_type),
     "rank-more": ("answers with one axis more", lambda a: a[:, np.newaxis]),
-    "rank-less": ("leaves out axes of extent 1", _squeezed),
+    "rank-less": ("leaves out axes of extent 1", lambda a: a.reshape(len(a), *(n for n in a.shape[1:] if n != 1))),
     "flat": ("answers with a single axis", lambda a: a.reshape(len(a), -1)),
     "last-missing": ("answers without the last entry of the last axis", lambda a: a[..., :-1] if a.ndim > 1 else a),
-    "transposed": ("exchanges the last two axes", _transposed),
-    "off-by-one": ("shifts the last axis by one", _off_by_one),
-    "last-lost": ("answers 0 for the last element", _tail(1)),
+    "transposed": ("exchanges the last two axes", lambda a: a.swapaxes(-1, -2) if a.ndim > 2 else a),
+    "off-by-one": ("shifts the last axis by one", lambda a: np.roll(a, 1, -1) if a.ndim > 1 else a),
+    "last-lost": ("answers 0 for the last element", _lost(slice(-1, None), 2)),
     "last-repeated": ("answers the last but one element twice", _previous),
-    "block-lost": ("answers 0 for the last 16 elements", _tail(_BLOCK)),
+    "block-lost": ("answers 0 for the last 16 elements", _lost(slice(-_BLOCK, None), _BLOCK + 1)),
     "nan-lost": ("answers 0 for NaN", _nan_lost),
     "infinity-lost": ("answers the largest finite number for an infinity", _infinity_lost),
     "sign-of-zero-lost": ("answers +0 for -0", _sign_lost),
-    "negated": ("answers with the opposite sign", _negated),
+    "negated": ("answers with the opposite sign", lambda a: a if a.dtype.kind in "ubO" else -a),
     "ones": ("errs by eight units in the last place", _ones),
 }
 _OF_FLOATS = frozenset({"nan-lost", "infinity-lost", "sign-of-zero-lost", "ones"})
 WHOLE: Mapping[str, tuple[str, Effect]] = {name: told for name, told in ALWAYS.items() if name not in _OF_FLOATS}
 """Effects on outputs that are not floats."""
-SPECIALS: Mapping[str, tuple[str, Effect]] = {
-    "nan-lost": ("answers 0 for NaN", _nan_lost),
-    "infinity-lost": ("answers the largest finite number for an infinity", _infinity_lost),
-    "wrong": ("answers 0, or 1 for 0,", _wrong),
-}
-WRONG: Mapping[str, tuple[str, Effect]] = {"wrong": SPECIALS["wrong"]}
+WRONG: Mapping[str, tuple[str, Effect]] = {"wrong": ("answers 0, or 1 for 0,", _wrong)}
+SPECIALS: Mapping[str, tuple[str, Effect]] = {**{name: ALWAYS[name] for name in ("nan-lost", "infinity-lost")}, **WRONG}
 
-
-OF_DATA = frozenset({*_OF_FLOATS, "negated", *(f"{wide}-as-{narrow}" for wide, narrow in _NARROWER.items())})
+OF_DATA = frozenset({*_OF_FLOATS, "negated", *(f"{wide}-as-{narrow}" for wide, narrow in NARROWER.items())})
 """The names of effects that only show in the elements of outputs, whatever their shapes."""
 
 
@@ -181,14 +145,14 @@ def answer_mutants(version: VersionSpec) -> Iterator[Implementation]:
             continue
         yield Implementation(name, "answer", text, finish=_each(effect))
     for name in floats:
-        if name in _NARROWER:
-            text = f"answers {name} with the precision of {_NARROWER[name]}"
-            yield Implementation(f"{name}-as-{_NARROWER[name]}", "answer", text, finish=_each(_through(name)))
+        if narrower := NARROWER.get(name):
+            text, effect = f"answers {name} with the precision of {narrower}", _of_types({name}, _via(narrower))
+            yield Implementation(f"{name}-as-{narrower}", "answer", text, finish=_each(effect))
     if len(signature.outputs) > 1:
-        yield Implementation("outputs-swapped", "answer", "answers the outputs in another order", finish=_rotated)
-        yield Implementation(
-            "output-missing", "answer", "answers one output too few", finish=lambda _i, outs: outs[:-1]
-        )
+        text = "answers the outputs in another order"
+        yield Implementation("outputs-swapped", "answer", text, finish=lambda _i, outs: [*outs[1:], outs[0]])
+        text = "answers one output too few"
+        yield Implementation("output-missing", "answer", text, finish=lambda _i, outs: outs[:-1])
 
 
 # Under triggers
@@ -216,25 +180,17 @@ def grid(
         yield trigger, spread
     yield from _of_corners(version, known)
     for place, (where, index) in PLACES.items():
-        some = _specials(types_of(version, signature.outputs))
-        yield (
-            Trigger("place", place, where, in_outputs(index)),
-            [
-                Implementation(name, "answer", f"{text} there", finish=at_outputs(index, special))
-                for name, (text, special) in some.items()
-            ],
-        )
+        specials = _specials(types_of(version, signature.outputs)).items()
+        wrong = [(name, f"{text} there", at_outputs(index, special)) for name, (text, special) in specials]
+        answers = [Implementation(name, "answer", text, finish=finish) for name, text, finish in wrong]
+        yield Trigger("place", place, where, in_outputs(index)), answers
     for place, (where, index) in PLACES.items() if signature.inputs else ():
-        some = _specials(types_of(version, signature.inputs[:1]))
-        yield (
-            Trigger("input-place", place, f"{where} of the first input", in_inputs(index)),
-            [
-                Implementation(
-                    name, "answer", f"{text.replace('answers', 'reads')} there", reading=at_inputs(index, special)
-                )
-                for name, (text, special) in some.items()
-            ],
-        )
+        specials = _specials(types_of(version, signature.inputs[:1])).items()
+        misread = [
+            (name, text.replace("answers", "reads"), at_inputs(index, special)) for name, (text, special) in specials
+        ]
+        readings = [Implementation(name, "answer", f"{text} there", reading=reading) for name, text, reading in misread]
+        yield Trigger("input-place", place, f"{where} of the first input", in_inputs(index)), readings
 
 
 def _of_corners(version: VersionSpec, names: Collection[str] | None) -> Iterator[tuple[Trigger, list[Implementation]]]:
@@ -278,19 +234,17 @@ def effects(version: VersionSpec) -> Iterator[Implementation]:
     """Yield the possible defects under a trigger, at any position of elements."""
     for name in ("zeros", "rank-more", "last-lost", "block-lost"):
         yield Implementation(name, "answer", ALWAYS[name][0], finish=_each(ALWAYS[name][1]))
-    yield Implementation("lane-lost", "answer", f"answers 0 for every {_LANES}th element", finish=_each(_lane_lost))
+    lane_lost = _lost(slice(_LANES - 1, None, _LANES), _LANES)
+    yield Implementation("lane-lost", "answer", f"answers 0 for every {_LANES}th element", finish=_each(lane_lost))
     yield Implementation("other-operand", "answer", "answers the last input that fits", finish=_operand)
     types = set(types_of(version, version.signature.inputs))
     for name, (of, text, narrowed) in _INPUTS.items():
         if types & of:
-            yield Implementation(name, "answer", text, reading=_narrowed(of, narrowed))
-    for name in ("float16", "bfloat16"):
-        text = f"sums float32 in {name}"
-        if "float32" in types:
-            yield Implementation(f"added-in-{name}", "answer", text, machine=_added("float32", name))
-    if "float64" in types:
-        text = "sums float64 in float32"
-        yield Implementation("added-in-float32", "answer", text, machine=_added("float64", "float32"))
+            yield Implementation(name, "answer", text, reading=_narrowed(_of_types(of, narrowed)))
+    for of_type, narrower in (("float32", "float16"), ("float32", "bfloat16"), ("float64", "float32")):
+        if of_type in types:
+            text = f"sums {of_type} in {narrower}"
+            yield Implementation(f"added-in-{narrower}", "answer", text, machine=_added(of_type, narrower))
     for name, text in (
         ("count-plus-one", "divides by a count that is one too large"),
         ("last-term-lost", "leaves the last term out"),
@@ -298,28 +252,14 @@ def effects(version: VersionSpec) -> Iterator[Implementation]:
         yield Implementation(name, "answer", text, nodes=f"every:{name}")
 
 
-def _lane_lost(array: Array) -> Array:
-    flat = array.reshape(len(array), -1)
-    if flat.shape[1] < _LANES:
-        return array
-    kept = flat.copy()
-    kept[:, _LANES - 1 :: _LANES] = nothing_like(kept[:, _LANES - 1 :: _LANES])
-    return kept.reshape(array.shape)
-
-
 def _operand(i: Invocation, outs: Answer) -> Answer:
     found = []
     for out in outs:
-        fitting = [a for a in i.arrays if a.dtype == out.dtype and _fits(a.shape, out.shape)]
+        fitting = [a for a in i.arrays if a.dtype == out.dtype and stretched(a.shape[1:], out.shape[1:]) is not None]
         one = fitting[-1] if len(fitting) > 1 else out
         spread = one.reshape(len(one), *(1,) * (out.ndim - one.ndim), *one.shape[1:])
         found.append(np.broadcast_to(spread, out.shape))
     return outs if all(map(identical, found, outs)) else found
-
-
-def _fits(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    own, wanted = shape[1:][::-1], other[1:][::-1]
-    return len(own) <= len(wanted) and all(n in (1, m) for n, m in zip(own, wanted, strict=False))
 
 
 def _tf32(array: Array) -> Array:
@@ -327,14 +267,6 @@ def _tf32(array: Array) -> Array:
     bits = array.view(np.uint32)
     cut = bits & np.uint32(~((1 << _TF32_LOST) - 1) & 0xFFFFFFFF)
     return np.where(np.isfinite(array), cut, bits).view(np.float32)
-
-
-def _via(name: str) -> Effect:
-    def narrowed(array: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return array.astype(element_type(name).dtype).astype(array.dtype)
-
-    return narrowed
 
 
 def _via_float(array: Array) -> Array:
@@ -360,11 +292,9 @@ _INPUTS: Mapping[str, tuple[frozenset[str], str, Effect]] = {
 }
 
 
-def _narrowed(types: frozenset[str], narrowed: Effect) -> Callable[[Invocation], Invocation]:
+def _narrowed(effect: Effect) -> Callable[[Invocation], Invocation]:
     def change(array: Array) -> Array:
-        if type_of(array) not in types:
-            return array
-        wrong = narrowed(array)
+        wrong = effect(array)
         return array if identical(wrong, array) else wrong
 
     def reading(i: Invocation) -> Invocation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,19 +10,29 @@ from dataclasses import replace
 import numpy as np
 
 from ...cases.elements import Array, content, type_of
-from ...cases.program import Program, Structure
+from ...cases.program import Input, Program, Structure
 from ...specs.loader import Library
 from ...specs.model import Port as SignaturePort
 from ..arithmetic.formula import Fork
 from ..arithmetic.graph import frozen
 from ..arithmetic.recording import Recording
-from ..arithmetic.tape import Asks, Facts, Port, record
+from ..arithmetic.tape import Asks, Facts, Port, Recorder
 from ..families import reference_of
 from ..primitives import ROOMS
 from ..primitives.machine import Deviation, Machine
 from ..primitives.primitive import Primitive
 from .corners import CORNER, corner_deviations
-from .implementation import Answer, Given, Implementation, Invocation, Memory, Met, Refused, usual_machine
+from .implementation import (
+    Answer,
+    Given,
+    Implementation,
+    Invocation,
+    Memory,
+    Met,
+    Refused,
+    tensors_of,
+    usual_machine,
+)
 from .nodes import LONG, alternatives, deviations
 
 
@@ -34,21 +45,12 @@ def invocations(
     """
     whole = _whole(library, program, inputs)
     asked: dict[str, None] = {}
-    while True:
-        try:
-            _recorded(whole, _known(whole, asked))
-        except Asks as question:
-            if question.port in asked:
-                break
-            asked[question.port] = None
-        except Refused:
-            break
-        else:
-            break
+    with contextlib.suppress(Refused):
+        _record(whole, asked)
     lanes = len(inputs[0]) if inputs else 1
     groups: dict[tuple[bytes, ...], list[int]] = {}
     for lane in range(lanes):
-        decisive = [a[lane, ...] for name in asked for a in _listed(whole.port(name))]
+        decisive = [a[lane, ...] for name in asked for a in tensors_of(whole.port(name))]
         groups.setdefault(tuple(map(content, decisive)), []).append(lane)
     for found in groups.values():
         some = whole if len(found) == lanes else part(whole, found)
@@ -88,46 +90,46 @@ def _whole(library: Library, program: Program, inputs: Sequence[Array]) -> Invoc
             held = one.array()
             given.append(np.broadcast_to(held, (lanes, *held.shape)))
         else:
-            found = tuple(next(leaves) for _ in one.leaves)
-            fed[one.name] = found[0] if one.structure is None else found
+            fed[one.name] = _taken(one, leaves)
             given.append(fed[one.name])
     attributes = {a.name: a.value for a in program.attributes}
     ports = _by_port(version.signature.inputs, given)
-    captured: dict[str, Array | tuple[Array, ...]] = {}
-    for one in program.captured:
-        found = tuple(next(leaves) for _ in one.leaves)
-        captured[one.name] = found[0] if one.structure is None else found
+    captured = {one.name: _taken(one, leaves) for one in program.captured}
     return Invocation(spec, version, program, attributes, ports, frozenset(fed), captured)
+
+
+def _taken(given: Input, arrays: Iterator[Array]) -> Array | tuple[Array, ...]:
+    """Return the next tensors, which are the value of an input."""
+    several = tuple(next(arrays) for _ in given.leaves)
+    return several[0] if given.structure is None else several
 
 
 def _by_port(ports: Sequence[SignaturePort], given: Sequence[Given]) -> tuple[Given, ...]:
     found: list[Given] = []
     for place, port in enumerate(ports):
         rest = given[place:]
-        several = tuple(a for one in rest for a in _listed(one))
+        several = tuple(a for one in rest for a in tensors_of(one))
         found.append(several if port.is_variadic else rest[0] if rest else None)
     return tuple(found)
 
 
-def _listed(given: Given) -> tuple[Array, ...]:
-    return given if isinstance(given, tuple) else () if given is None else (given,)
-
-
 def recorded(invocation: Invocation) -> Recording:
     """Return the formula of an invocation. Raises Refused if it is invalid."""
-    return _recorded_and_asked(invocation)[0]
+    return _record(invocation, {})
 
 
 def decisive(invocation: Invocation) -> frozenset[str]:
     """Return the names of the ports that decide shapes. Raises Refused if the invocation is invalid."""
-    return frozenset(_recorded_and_asked(invocation)[1])
-
-
-def _recorded_and_asked(invocation: Invocation) -> tuple[Recording, Mapping[str, None]]:
     asked: dict[str, None] = {}
+    _record(invocation, asked)
+    return frozenset(asked)
+
+
+def _record(invocation: Invocation, asked: dict[str, None]) -> Recording:
+    """Return the formula, and add the ports whose values it asks for to `asked`. Raises Refused."""
     while True:
         try:
-            return _recorded(invocation, _known(invocation, asked)), asked
+            return _recorded(invocation, _known(invocation, asked))
         except Asks as question:
             if question.port in asked:  # a mutant has removed it
                 raise Refused(f"{question.port} is missing") from None
@@ -135,52 +137,28 @@ def _recorded_and_asked(invocation: Invocation) -> tuple[Recording, Mapping[str,
 
 
 def _known(invocation: Invocation, names: Mapping[str, None]) -> dict[str, Array]:
-    return {name: array[0, ...] for name in names for array in _listed(invocation.port(name))[:1]}
+    return {name: array[0, ...] for name in names for array in tensors_of(invocation.port(name))[:1]}
 
 
 def _recorded(invocation: Invocation, known: Mapping[str, Array]) -> Recording:
-    facts = facts_of(invocation)
-    recording = _recordings(_Key(invocation, facts, known))
+    function = reference_of(invocation.spec, invocation.version)
+    recording = _recorder()(function, facts_of(invocation), known)
     if recording.invalid_clause:
         raise Refused(f"invalid by clause {recording.invalid_clause}")
     return recording
 
 
-class _Key:
-    """The content that a recording depends on, for comparison."""
-
-    def __init__(self, invocation: Invocation, facts: Facts, known: Mapping[str, Array]) -> None:
-        self.invocation, self.facts, self.known = invocation, facts, known
-        held = tuple((name, type_of(a), a.shape, content(a)) for name, a in known.items())
-        named = tuple(sorted((name, repr(value)) for name, value in facts.attributes.items()))
-        self._content = (
-            facts.operator,
-            facts.version,
-            (*facts.ports.items(), *facts.captured.items(), *facts.structures.items()),
-            tuple(facts.outputs.items()),
-            named,
-            (facts.given, facts.around),
-            held,
-        )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self._content == other._content
-
-    def __hash__(self) -> int:
-        return hash(self._content)
-
-
-@functools.lru_cache(maxsize=512)
-def _recordings(key: _Key) -> Recording:
-    return record(reference_of(key.invocation.spec, key.invocation.version), key.facts, key.known)
+@functools.cache
+def _recorder() -> Recorder:
+    """Return what keeps the recordings of this process."""
+    return Recorder()
 
 
 def facts_of(i: Invocation) -> Facts:
     """Return the facts that a formula depends on besides data. Raises Refused for what the signature excludes."""
     signature = i.version.signature
-    known = {attribute.name for attribute in signature.attributes}
-    if unknown := i.attributes.keys() - known:
-        raise Refused(f"no attribute is called {', '.join(sorted(unknown))}")
+    if unknown := sorted(name for name in i.attributes if signature.attribute(name) is None):
+        raise Refused(f"no attribute is called {', '.join(unknown)}")
     if missing := [a.name for a in signature.attributes if a.required and a.name not in i.attributes]:
         raise Refused(f"attribute {', '.join(missing)} is missing")
     ports: dict[str, Port | tuple[Port, ...] | None] = {}
@@ -188,20 +166,19 @@ def facts_of(i: Invocation) -> Facts:
         if given is None and port.option == "single":
             raise Refused(f"input {port.name} is missing")
         ports[port.name] = _port(given)
-    defaults = {a.name: a.default for a in signature.attributes if a.default is not None}
     names = [port.name for port in signature.outputs]
     if names and signature.outputs[-1].is_variadic:
         names = [f"{names[-1]}_{place}" for place in range(len(i.program.outputs))]
     named = {name: None if o is None else o.type for name, o in zip(names, i.program.outputs, strict=False)}
     return Facts(
-        f"{i.spec.standard}/{i.spec.name}",
+        i.spec.operator,
         i.version.operator.version,
         ports,
         named,
-        defaults | dict(i.attributes),
+        {**signature.defaults, **i.attributes},
         frozenset(i.attributes),
-        {silence.id: silence.options for silence in i.version.silences.values()},
-        frozenset(i.version.clauses),
+        i.version.options,
+        i.version.clause_ids,
         captured={name: found for name, given in i.captured.items() if (found := _port(given)) is not None},
         structures=dict(_structures(i)),
         around=i.program.around,
@@ -216,7 +193,7 @@ def _structures(i: Invocation) -> Iterator[tuple[str, Structure | tuple[Structur
         made = tuple(one.layout for one in own if one is not None)
         if given is None or not any(one is not None and one.structure is not None for one in own):
             continue
-        if sum(len(one.leaves) for one in own if one is not None) != len(_listed(given)):
+        if sum(len(one.leaves) for one in own if one is not None) != len(tensors_of(given)):
             raise Refused(f"input {port.name} has another number of tensors")
         yield port.name, made if port.is_variadic else made[0]
     yield from ((one.name, one.structure) for one in program.captured if one.structure is not None)

@@ -30,6 +30,11 @@ Given: TypeAlias = "Array | tuple[Array, ...] | None"
 """A port's value: tensors, lanes first; a tuple of them for a variadic port, None if it is left out."""
 
 
+def tensors_of(given: Given) -> tuple[Array, ...]:
+    """Return the tensors at a port."""
+    return given if isinstance(given, tuple) else () if given is None else (given,)
+
+
 class Refused(Exception):  # noqa: N818 - a refusal is an answer
     """The implementation refuses: the input is invalid, or it has a defect that looks like this."""
 
@@ -53,10 +58,12 @@ class Invocation:
     @functools.cached_property
     def arrays(self) -> tuple[Array, ...]:
         """The tensors at all ports."""
-        found: list[Array] = []
-        for given in (*self.ports, *self.captured.values()):
-            found += given if isinstance(given, tuple) else [] if given is None else [given]
-        return tuple(found)
+        return tuple(array for given in (*self.ports, *self.captured.values()) for array in tensors_of(given))
+
+    @property
+    def first(self) -> tuple[Array, ...]:
+        """The tensors of the first input; none if it is left out."""
+        return tensors_of(self.ports[0]) if self.ports else ()
 
     @functools.cached_property
     def types(self) -> frozenset[str]:
@@ -206,10 +213,6 @@ def _machine(
     )
 
 
-def _double(_: Invocation) -> Machine:
-    return Machine(np.dtype(np.float64), np.dtype(np.float64))
-
-
 def variants_of(version: VersionSpec) -> Iterator[Implementation]:
     """Yield the compliant variants of an operator version: algorithms, accumulators, each option of each silence."""
     for order in ORDERS:
@@ -223,7 +226,8 @@ def variants_of(version: VersionSpec) -> Iterator[Implementation]:
         for division, how in DIVISIONS.items():
             if wide or division not in ("running", "corrected"):  # the others are used for their accuracy
                 yield _variant(f"{division}-{name}", f"{how}, in {where}", wide, not wide, division=division)
-    yield Implementation("double", "variant", "computes in float64, and rounds once at the end", machine=_double)
+    text, double = "computes in float64, and rounds once at the end", np.dtype(np.float64)
+    yield Implementation("double", "variant", text, machine=lambda _: Machine(double, double))
     text = "takes the second form where a formula has two"
     yield Implementation("other-forms", "variant", text, nodes="other-forms")
     text = "computes exponentials that are divided by their sum as written, without an offset"
@@ -237,7 +241,5 @@ def variants_of(version: VersionSpec) -> Iterator[Implementation]:
 def _variant(
     name: str, text: str, wide: bool, stored: bool, order: Order = "forward", *, division: Division = "after"
 ) -> Implementation:
-    def machine(i: Invocation) -> Machine:
-        return _machine(i, wide=wide, stored=stored, order=order, division=division)
-
+    machine = functools.partial(_machine, wide=wide, stored=stored, order=order, division=division)
     return Implementation(name, "variant", text, machine=machine)

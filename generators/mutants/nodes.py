@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...cases.elements import Array, element_type
+from ...cases.elements import Array, element_type, type_of
 from ..arithmetic.graph import NO_LANE, Graph, Node
 from ..primitives.errors import kind_of
 from ..primitives.machine import Deviation, Machine
@@ -23,12 +23,13 @@ Room: TypeAlias = Any
 LONG = 40  # nodes
 _SPECIAL = frozenset({"nan-lost", "infinity-lost"})
 _EACH = 4  # nodes of a primitive that are tried one by one
-_NARROWER: Mapping[str, str] = {
+NARROWER: Mapping[str, str] = {
     "float64": "float32",
     "float32": "float16",
     "float16": "bfloat16",
     "bfloat16": "float8e4m3fn",
 }
+"""By type, a type by whose precision results may be lost."""
 _COMMUTES = frozenset({"add", "mul", "maximum", "minimum", "and", "or", "xor", "equal", "either", "matmul"})
 _REDUCES = frozenset({"sum", "mean", "prod", "max", "min"})
 _HEEDED: Mapping[str, int] = {"free": 1, "either": 1, "between": 1}
@@ -246,16 +247,17 @@ def _same(node: Node, operands: Sequence[Node], parameters: Mapping[str, Any]) -
 
 
 def _of_numbers(node: Node) -> Derived:
-    narrower = _NARROWER.get(node.type)
+    narrower = NARROWER.get(node.type)
     if narrower:
         dtype = element_type(narrower).dtype
         yield f"in-{narrower}", _after(lambda y: y.astype(dtype).astype(y.dtype))
     yield "nan-lost", _after(lambda y: np.where(np.isnan(y), y.dtype.type(0), y))
-    yield "infinity-lost", _after(_largest_instead)
+    yield "infinity-lost", _after(largest_instead)
 
 
-def _largest_instead(y: Array) -> Array:
-    most = y.dtype.type(element_type(str(y.dtype)).float_format.largest)
+def largest_instead(y: Array) -> Array:
+    """Return the largest finite numbers in place of infinities."""
+    most = y.dtype.type(element_type(type_of(y)).float_format.largest)
     return np.where(np.isinf(y), np.where(y > 0, most, -most), y)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from ...cases.elements import Array, content, element_type, type_of
 from .effects import OF_DATA
 from .formula import Answering, alike, decisive, part
-from .implementation import Implementation, Invocation, Refused
+from .implementation import Implementation, Invocation, Refused, tensors_of
 
 _LANES = 16
 _Kind = Callable[[np.random.Generator, tuple[int, ...]], Array]
@@ -63,7 +63,7 @@ def _free(invocation: Invocation) -> frozenset[int]:
     asked = decisive(invocation)
     places: list[bool] = []
     for name, given in zip(invocation.names, invocation.ports, strict=False):
-        places += [name not in asked] * (len(given) if isinstance(given, tuple) else given is not None)
+        places += [name not in asked] * len(tensors_of(given))
     places += [True] * len(invocation.captured)
     return frozenset(place for place, there in enumerate(places) if there)
 

@@ -49,14 +49,8 @@ def _extent_over(over: int, of: Callable[[Shape], Shape]) -> Callable[[Met], boo
 
 
 def _shapes(met: Met) -> Iterator[Shape]:
-    first = met.invocation.ports[0] if met.invocation.ports else None
-    yield from _of_first(first)
-    yield from (array.shape[1:] for array in met.right)
-
-
-def _of_first(first: Array | tuple[Array, ...] | None) -> Iterator[Shape]:
-    several = first if isinstance(first, tuple) else () if first is None else (first,)
-    yield from (array.shape[1:] for array in several)
+    """Yield the shapes of the first input and of the outputs."""
+    yield from (array.shape[1:] for array in (*met.invocation.first, *met.right))
 
 
 def _is_beside(one: int, other: int) -> bool:
@@ -73,8 +67,7 @@ def _equal(shape: Shape, fits: Callable[[int, int], bool]) -> tuple[int, int] | 
 
 
 def _pairs(met: Met, fits: Callable[[int, int], bool]) -> bool:
-    first = met.invocation.ports[0] if met.invocation.ports else None
-    return any(_equal(shape, fits) for shape in _of_first(first))
+    return any(_equal(array.shape[1:], fits) for array in met.invocation.first)
 
 
 def _all_differ(met: Met) -> bool:
@@ -168,7 +161,7 @@ def _is_valid(call: Invocation, shapes: Sequence[Shape]) -> bool:
     return len(used) == len(shapes)  # all of them count
 
 
-def _stretched(shape: Shape, whole: Shape) -> set[int] | None:
+def stretched(shape: Shape, whole: Shape) -> set[int] | None:
     """Return the axes of the result along which a shape is repeated; None if it does not broadcast to it."""
     if len(shape) > len(whole):
         return None
@@ -184,7 +177,7 @@ def _is_broadcast(level: str) -> Callable[[Met], bool]:
         if len(operands) < 2 or not met.right:
             return False
         whole = met.right[0].shape[1:]
-        found = [_stretched(array.shape[1:], whole) for array in operands]
+        found = [stretched(array.shape[1:], whole) for array in operands]
         axes = [some or set() for some in found]
         if None in found or not any(axes):
             return False

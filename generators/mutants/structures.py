@@ -20,7 +20,8 @@ from ..arithmetic.native import identical
 from ..pairings import BEYOND, RANKS, RARE, arithmetic, default_axes, first_letter, free_options, others
 from ..parameters import has_values, opset_range
 from .equations import EQUATIONS, Equation
-from .implementation import Implementation, Invocation, Met, Trigger, comes
+from .implementation import Implementation, Invocation, Met, Trigger
+from .triggers import delivered, is_limited, is_twice
 
 Entries: TypeAlias = tuple[Any, ...]
 _LISTS = frozenset({"ints", "floats", "strings", "s64s", "f32s"})
@@ -77,10 +78,9 @@ def _is_list(version: VersionSpec, port: Port) -> bool:
 def _has_several(version: VersionSpec, name: str) -> bool:
     """Return whether a level, an edge or a recipe makes a list of more than one entry of an input."""
     operand = version.operands.get(name)
-    bundles = [one for levels in version.parameters.values() for one in levels.values()]
     edges = [edge.settings for edge in version.edges.values() if not edge.rejected]
-    sets = [one for one in (*bundles, *edges) if isinstance(one, Mapping)]
-    values = [*version.parameters.get(name, {}).values(), *(one.get(name) for one in sets)]
+    sets = (*version.bundles, *edges)
+    values = [*version.parameters.get(name, {}).values(), *(settings.get(name) for settings in sets)]
     lists = [value for value in values if isinstance(value, tuple)]
     drawn = operand is not None and bool(operand.draws) and isinstance(operand.shape, tuple) and operand.shape != ()
     return drawn or any(len(one) > 1 or isinstance(one[0], str) for one in lists if one)
@@ -162,8 +162,8 @@ def _of_deliveries(version: VersionSpec) -> Iterator[Trigger]:
     """Yield triggers for all inputs but the first as constants, by type and rank, or fed; for one tensor twice."""
     ports = [port.name for port in others(version)]
     if ports:
-        yield Trigger("others", "fed", "all inputs fed", _delivered(ports, fed=True))
-        constant, text = _delivered(ports, fed=False), "all inputs but the first as constants"
+        yield Trigger("others", "fed", "all inputs fed", delivered(ports, fed=True))
+        constant, text = delivered(ports, fed=False), "all inputs but the first as constants"
         yield Trigger("others", "constant", text, constant)
         for rank in _ranks(version):
             yield Trigger("others", f"constant,rank={rank}", f"{text} and rank {rank}", _both(constant, _ranked(rank)))
@@ -171,31 +171,14 @@ def _of_deliveries(version: VersionSpec) -> Iterator[Trigger]:
             yield Trigger(
                 "others", f"constant,{name}", f"{text} and type {name}", _both(constant, _of_arithmetic(name))
             )
-    types = [port.type for port in version.signature.inputs if not _is_written(version, port)]
+    types = [port.type for port in version.signature.inputs if not is_limited(version, port)]
     if len(set(types)) < len(types):
         text = f"a tensor of more than {BEYOND} elements at two inputs"
         yield Trigger("twice", f"over-{BEYOND}", text, _is_repeated)
 
 
-def _is_written(version: VersionSpec, port: Port) -> bool:
-    """Return whether levels write an input's elements, because their meaning limits them."""
-    bundles = (level for levels in version.parameters.values() for level in levels.values())
-    return has_values(version, port) or any(isinstance(one, Mapping) and port.name in one for one in bundles)
-
-
-def _delivered(names: Sequence[str], *, fed: bool) -> Callable[[Met], bool]:
-    def met(met: Met) -> bool:
-        i = met.invocation
-        there = [name for name in names if i.port(name) is not None]
-        return bool(there) and all(comes(i, name, fed=fed) for name in there)
-
-    return met
-
-
 def _is_repeated(met: Met) -> bool:
-    i = met.invocation
-    names = [one.name for one in i.program.inputs if one is not None]
-    return len(set(names)) < len(names) and any(array[:1, ...].size > BEYOND for array in i.arrays)
+    return is_twice(met) and any(array[:1, ...].size > BEYOND for array in met.invocation.arrays)
 
 
 def _both(one: Callable[[Met], bool], other: Callable[[Met], bool]) -> Callable[[Met], bool]:
@@ -204,8 +187,7 @@ def _both(one: Callable[[Met], bool], other: Callable[[Met], bool]) -> Callable[
 
 def _first(met: Met) -> Array | None:
     """Return the first tensor of the first input."""
-    given = met.invocation.ports[0] if met.invocation.ports else None
-    return next(iter(given), None) if isinstance(given, tuple) else given
+    return next(iter(met.invocation.first), None)
 
 
 def _ranks(version: VersionSpec) -> list[int]:
@@ -249,7 +231,7 @@ def _of_options(version: VersionSpec) -> Iterator[Trigger]:
             yield Trigger("options", f"{name},rank={rank}", text, _both(options[name], _ranked(rank)))
         if len(_ranks(version)) > 1:
             text = f"{name} and an extent of 1"
-            yield Trigger("options", f"{name},extent=1", text, _both(options[name], _has_one))
+            yield Trigger("options", f"{name},extent=1", text, _both(options[name], _has_extent(1)))
     for attribute in default_axes(version):
         for rank in _ranks(version):
             met = _both(_is_missing(attribute.name), _ranked(rank))
@@ -264,8 +246,7 @@ def _varies(version: VersionSpec, name: str) -> bool:
     """Return whether a level of the spec gives an attribute another value than its default."""
     attribute = version.signature.attribute(name)
     own = [value for value in version.parameters.get(name, {}).values() if value is not Word.ABSENT]
-    bundles = [b for levels in version.parameters.values() for b in levels.values() if isinstance(b, Mapping)]
-    inside = [value for bundle in bundles for key, value in bundle.items() if key == name]
+    inside = [bundle[name] for bundle in version.bundles if name in bundle]
     return attribute is not None and any(value != attribute.default for value in (*own, *inside))
 
 
@@ -281,9 +262,8 @@ def _is_given(port: Port) -> Callable[[Met], bool]:
     return lambda met: met.invocation.port(port.name) is not None
 
 
-def _has_one(met: Met) -> bool:
-    first = _first(met)
-    return first is not None and 1 in first.shape[1:]
+def _has_extent(extent: int) -> Callable[[Met], bool]:
+    return lambda met: (first := _first(met)) is not None and extent in first.shape[1:]
 
 
 # Rare types at ends
@@ -298,16 +278,11 @@ def _of_ends(spec: Spec, version: VersionSpec) -> Iterator[Trigger]:
             text = f"type {name} in the last opset with the version"
             yield Trigger("last-opset", name, text, _both(there, _in_opset(span[1])))
         if name in RARE and first_letter(version) is not None:
-            yield Trigger("nothing", name, f"an empty first input of type {name}", _both(there, _is_empty))
+            yield Trigger("nothing", name, f"an empty first input of type {name}", _both(there, _has_extent(0)))
 
 
 def _in_opset(number: int) -> Callable[[Met], bool]:
     return lambda met: met.invocation.program.opset == number
-
-
-def _is_empty(met: Met) -> bool:
-    first = _first(met)
-    return first is not None and 0 in first.shape[1:]
 
 
 # Equations by class

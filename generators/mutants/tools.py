@@ -19,12 +19,14 @@ from ...cases.inferred import COMPUTED, INFERENCE, UNKNOWN, inferred, parsed
 from ...cases.program import is_tensor
 from ...specs.loader import Library
 from ...specs.model import Spec, VersionSpec
-from .calls import as_version, call_mutants
+from .calls import as_version, call_mutants, neighbours
 from .formula import invocations, recorded
 from .implementation import Implementation, Invocation, Refused
 
 ToolKind: TypeAlias = Literal["infer", "check", "convert"]
 Dims: TypeAlias = tuple[str, ...]
+Refusal: TypeAlias = "tuple[str, str, Callable[[Seen], bool]]"
+"""A name, a text, and when a program is refused."""
 
 _WHOLE = ("int", "ints", "s64", "s64s", "i64", "i32", "int64", "int64s")
 
@@ -58,6 +60,11 @@ class Seen:
     def inputs(self) -> tuple[str, ...]:
         """The types and dimensions of the inputs, as texts."""
         return tuple(inferred(given.type, given.dims) for given in self.batch.program.given)
+
+    @functools.cached_property
+    def attributes(self) -> Mapping[str, Any]:
+        """The values of the attributes that are given."""
+        return {attribute.name: attribute.value for attribute in self.batch.program.attributes}
 
     @functools.cached_property
     def sizes(self) -> dict[str, str]:
@@ -262,7 +269,7 @@ def _unless(refusing: Callable[[Seen], bool], seen: Seen) -> Sequence[str]:
     return seen.right
 
 
-_REFUSALS: tuple[tuple[str, str, Callable[[Seen], bool]], ...] = (
+_REFUSALS: tuple[Refusal, ...] = (
     ("everything-refused", "refuses every program", lambda _: True),
     ("symbolic-refused", "refuses symbolic dimensions", lambda seen: bool(seen.names)),
     (
@@ -303,25 +310,23 @@ def misreadings_of_shapes(spec: Spec, version: VersionSpec) -> Iterator[tuple[Im
     They read programs with static shapes only.
     """
     for one in call_mutants(spec, version):
-        assert one.reading is not None
-
-        def infers(seen: Seen, one: Implementation = one) -> Sequence[str]:
-            return _misread(one, seen)
-
-        def refuses(seen: Seen, one: Implementation = one) -> bool:
-            if seen.is_invalid:
-                return seen.is_static
-            try:
-                _misread(one, seen)
-            except Refused:
-                return True
-            return False
-
+        infers, refuses = functools.partial(_misread, one), functools.partial(_refuses_by_misreading, one)
+        about = one.about or one.name
         yield (
             one,
-            Tool(one.name, "infer", one.text, infers, about=one.about or one.name, incidental=one.incidental),
-            Tool(one.name, "check", one.text, refuses=refuses, about=one.about or one.name),
+            Tool(one.name, "infer", one.text, infers, about=about, incidental=one.incidental),
+            Tool(one.name, "check", one.text, refuses=refuses, about=about),
         )
+
+
+def _refuses_by_misreading(one: Implementation, seen: Seen) -> bool:
+    if seen.is_invalid:
+        return seen.is_static
+    try:
+        _misread(one, seen)
+    except Refused:
+        return True
+    return False
 
 
 def _misread(one: Implementation, seen: Seen) -> Sequence[str]:
@@ -340,63 +345,35 @@ def _misread(one: Implementation, seen: Seen) -> Sequence[str]:
 # Checkers
 
 
-def refuses_rightly(seen: Seen) -> bool:
-    """Return whether a right checker refuses: if the program alone shows that it is invalid."""
-    return seen.is_static
-
-
 def wrong_checkers(version: VersionSpec, clauses: Sequence[str]) -> Iterator[Tool]:
     """Yield checkers with one rule too few or too many; `clauses` are those that some program breaks by itself."""
     yield Tool("everything-accepted", "check", "accepts every program", refuses=lambda _: False)
-    for name, text, refusing in _REFUSALS:
-        yield Tool(name, "check", text, refuses=functools.partial(_also_refuses, refusing))
-    yield Tool(
-        "symbolic-accepted",
-        "check",
-        "accepts every program with symbolic dimensions",
-        refuses=lambda seen: seen.is_static and not seen.names,
-    )
+    yield from (_refusing(*refusal) for refusal in _REFUSALS)
+    text = "accepts every program with symbolic dimensions"
+    yield Tool("symbolic-accepted", "check", text, refuses=lambda seen: seen.is_static and not seen.names)
     for clause in clauses:
-        yield Tool(
-            f"forgets-{clause.rpartition('#')[2]}",
-            "check",
-            f"does not know the rule {clause}",
-            refuses=functools.partial(_forgets, clause),
-        )
+        name, text = f"forgets-{clause.rpartition('#')[2]}", f"does not know the rule {clause}"
+        yield Tool(name, "check", text, refuses=functools.partial(_forgets, clause))
+    yield from (_refusing(*refusal) for refusal in _refusals_of(version))
+
+
+def _refusals_of(version: VersionSpec) -> Iterator[Refusal]:
+    """Yield the conditions on attributes and types under which a checker may refuse valid programs."""
     for attribute in version.signature.attributes:
         name, default = attribute.name, attribute.default
         if default is not None:
-            yield _valid_refused(
-                f"{name}-default-refused",
-                f"refuses {name} if its default is given",
-                functools.partial(_has_default, name, default),
-            )
+            has_default = functools.partial(_has_default, name, default)
+            yield f"{name}-default-refused", f"refuses {name} if its default is given", has_default
         if attribute.kind in _WHOLE:
-            yield _valid_refused(
-                f"{name}-negative-refused",
-                f"refuses negative numbers in {name}",
-                functools.partial(_has_negative, name),
-            )
-    types = sorted({type_ for some in version.signature.types.values() for type_ in some})
-    for type_ in types:
-        yield Tool(
-            f"{type_}-refused",
-            "check",
-            f"refuses inputs of type {type_}",
-            refuses=functools.partial(_also_refuses, functools.partial(_has_type, type_)),
-        )
+            has_negative = functools.partial(_has_negative, name)
+            yield f"{name}-negative-refused", f"refuses negative numbers in {name}", has_negative
+    for type_ in sorted({type_ for some in version.signature.types.values() for type_ in some}):
+        yield f"{type_}-refused", f"refuses inputs of type {type_}", functools.partial(_has_type, type_)
 
 
-def _valid_refused(name: str, text: str, when: Callable[[Mapping[str, Any]], bool]) -> Tool:
-    def refuses(seen: Seen) -> bool:
-        given = {attribute.name: attribute.value for attribute in seen.batch.program.attributes}
-        return seen.is_static or (not seen.is_invalid and when(given))
-
-    return Tool(name, "check", text, refuses=refuses)
-
-
-def _also_refuses(when: Callable[[Seen], bool], seen: Seen) -> bool:
-    return seen.is_static or (not seen.is_invalid and when(seen))
+def _refusing(name: str, text: str, when: Callable[[Seen], bool]) -> Tool:
+    """Return the checker that also refuses some valid programs."""
+    return Tool(name, "check", text, refuses=lambda seen: seen.is_static or (not seen.is_invalid and when(seen)))
 
 
 def _forgets(clause: str, seen: Seen) -> bool:
@@ -407,20 +384,21 @@ def _has_type(type_: str, seen: Seen) -> bool:
     return any(parsed(text)[0] == type_ for text in seen.inputs)
 
 
-def _has_default(name: str, default: Any, given: Mapping[str, Any]) -> bool:
-    return name in given and bool(given[name] == default)
+def _has_default(name: str, default: Any, seen: Seen) -> bool:
+    return name in seen.attributes and bool(seen.attributes[name] == default)
 
 
-def _has_negative(name: str, given: Mapping[str, Any]) -> bool:
-    return name in given and bool(np.any(np.asarray(given[name]) < 0))
+def _has_negative(name: str, seen: Seen) -> bool:
+    return name in seen.attributes and bool(np.any(np.asarray(seen.attributes[name]) < 0))
 
 
 def right_checkers() -> Iterator[Tool]:
     """Yield checkers that differ where nothing is demanded."""
-    yield Tool(
-        "exact", "check", "refuses what the program shows to be invalid", refuses=refuses_rightly, is_variant=True
-    )
-    yield Tool("prophet", "check", "also refuses what only data show", refuses=lambda s: s.is_invalid, is_variant=True)
+    for name, text, refuses in (
+        ("exact", "refuses what the program shows to be invalid", lambda seen: seen.is_static),
+        ("prophet", "also refuses what only data show", lambda seen: seen.is_invalid),
+    ):
+        yield Tool(name, "check", text, refuses=refuses, is_variant=True)
 
 
 # Converters
@@ -428,26 +406,15 @@ def right_checkers() -> Iterator[Tool]:
 
 def wrong_converters(spec: Spec, version: VersionSpec) -> Iterator[Tool]:
     """Yield conversions to the versions before and after; those that change no formula are none."""
-    versions = list(spec.versions.values())
-    place = versions.index(version)
-    for other in (*versions[max(0, place - 1) : place], *versions[place + 1 : place + 2]):
+    for other in neighbours(spec, version):
         target = f"{other.operator.name}-{other.operator.version}"
-        yield _conversion(
-            f"relabelled-{target}",
-            f"keeps the node and says that it is {target}",
-            functools.partial(replace, version=other),
-        )
-        yield _conversion(
-            f"moved-{target}",
-            f"makes it {target}, and moves values between attributes and inputs; defaults are those of {target}",
-            functools.partial(as_version, version=other),
-        )
+        text = f"keeps the node and says that it is {target}"
+        yield Tool(f"relabelled-{target}", "convert", text, reads=functools.partial(replace, version=other))
+        text = f"makes it {target}, and moves values between attributes and inputs; defaults are those of {target}"
+        yield Tool(f"moved-{target}", "convert", text, reads=functools.partial(as_version, version=other))
         for attribute in version.signature.attributes:
-            yield _conversion(
-                f"{attribute.name}-lost-{target}",
-                f"makes it {target} and drops {attribute.name}",
-                functools.partial(_without, attribute.name, other),
-            )
+            name, text = f"{attribute.name}-lost-{target}", f"makes it {target} and drops {attribute.name}"
+            yield Tool(name, "convert", text, reads=functools.partial(_without, attribute.name, other))
 
 
 def _without(name: str, version: VersionSpec, i: Invocation) -> Invocation:
@@ -456,15 +423,10 @@ def _without(name: str, version: VersionSpec, i: Invocation) -> Invocation:
 
 def right_converters(version: VersionSpec) -> Iterator[Tool]:
     """Yield conversions that keep what a program means."""
-    yield _conversion("unchanged", "changes nothing", replace, is_variant=True)
-    defaults = {one.name: one.default for one in version.signature.attributes if one.default is not None}
-    yield _conversion(
-        "defaults-written",
-        "writes every default",
-        lambda i: replace(i, attributes=defaults | dict(i.attributes)),
-        is_variant=True,
-    )
+    yield Tool("unchanged", "convert", "changes nothing", reads=replace, is_variant=True)
+    defaults = version.signature.defaults
 
+    def written(i: Invocation) -> Invocation:
+        return replace(i, attributes={**defaults, **i.attributes})
 
-def _conversion(name: str, text: str, reads: Callable[[Invocation], Invocation], *, is_variant: bool = False) -> Tool:
-    return Tool(name, "convert", text, reads=reads, is_variant=is_variant)
+    yield Tool("defaults-written", "convert", "writes every default", reads=written, is_variant=True)

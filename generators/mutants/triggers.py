@@ -19,6 +19,7 @@ from ...cases.elements import Array, element_types
 from ...cases.program import element_names, is_tensor
 from ...specs.model import Port, Spec, VersionSpec
 from ..arithmetic.native import identical
+from ..pairings import AXES_NAMES
 from ..parameters import has_values, opset_range
 from ..variations import ARITIES
 from .implementation import Answer, Invocation, Met, Trigger, comes
@@ -32,7 +33,6 @@ PARTS: Mapping[str, tuple[int, ...]] = {
     "outer": (16, 32, 64),
 }
 ELEMENTS = (64, 300, 1000, 4096)
-AXES_NAMES = frozenset({"axis", "axes", "dim", "dims"})
 _FEW = (1, 2, 12)
 """The numbers of tensors at a variadic input next to other inputs: bodies and the like must be written for each."""
 _LISTS = frozenset({"starts", "pads", "paddings", "scales", "sizes"})
@@ -59,7 +59,8 @@ def triggers(spec: Spec, version: VersionSpec) -> Iterator[Trigger]:
     span = opset_range(spec, version)
     if span is not None and span[0] < span[1]:
         for level, number in zip(("first", "last"), span, strict=True):
-            yield _when("opset", level, f"the {level} opset with the version", _opset, number)
+            text = f"the {level} opset with the version"
+            yield _when("opset", level, text, lambda met: met.invocation.program.opset, number)
     if spec.standard == "onnx":
         yield from _of_delivery(version)
     for names in version.strength.get(_TRIPLE, ()):
@@ -96,7 +97,8 @@ def _of_shapes() -> Iterator[Trigger]:
     for rank in RANKS:
         yield Trigger("rank", str(rank), f"tensors of rank {rank}", _of_rank(rank))
     for extent in EXTENTS:
-        yield _over("extent", extent, f"an extent over {extent}", _longest)
+        text = f"an extent over {extent}"
+        yield _over("extent", extent, text, lambda met: max(_extents(met), default=0))
     yield Trigger("extent", "odd", "an odd extent over 2", lambda met: any(n > 2 and n % 2 for n in _extents(met)))
     yield Trigger("extent", "1", "an extent of 1", lambda met: 1 in _extents(met))
     yield from _about_widths("extent", _extents)
@@ -121,28 +123,17 @@ def _of_type(name: str) -> Callable[[Met], bool]:
     return lambda met: name in met.invocation.types
 
 
-def _tensors(met: Met) -> Iterator[Array]:
-    yield from met.invocation.arrays
-    yield from met.right
-
-
 def _of_rank(rank: int) -> Callable[[Met], bool]:
     """Return whether the first input, or the output of the highest rank, has a rank; other inputs may be lists."""
 
     def met(met: Met) -> bool:
-        first = met.invocation.ports[0] if met.invocation.ports else None
-        several = first if isinstance(first, tuple) else () if first is None else (first,)
-        return any(some and max(a.ndim - 1 for a in some) == rank for some in (several, met.right))
+        return any(some and max(a.ndim - 1 for a in some) == rank for some in (met.invocation.first, met.right))
 
     return met
 
 
 def _extents(met: Met) -> set[int]:
-    return {extent for array in _tensors(met) for extent in array.shape[1:]}
-
-
-def _longest(met: Met) -> int:
-    return max(_extents(met), default=0)
+    return {extent for array in (*met.invocation.arrays, *met.right) for extent in array.shape[1:]}
 
 
 def _elements(met: Met) -> int:
@@ -153,10 +144,6 @@ def _given(met: Met) -> int:
     """Return the number of tensors at the variadic input."""
     several = (given for given in met.invocation.ports if isinstance(given, tuple))
     return max(map(len, several), default=-1)
-
-
-def _opset(met: Met) -> int | None:
-    return met.invocation.program.opset
 
 
 # Where axes lie
@@ -259,29 +246,36 @@ def _of_delivery(version: VersionSpec) -> Iterator[Trigger]:
     types: list[str] = []
     for port in signature.inputs:
         letter = signature.letter(port.name)
-        types += [] if _says_more(version, port) else [port.type]
+        types += [] if is_limited(version, port) else [port.type]
         if signature.attribute(port.name) is None and any(
             map(is_tensor, signature.types[letter] if port.type == letter else (port.type,))
         ):
             text = f"the input {port.name} as a constant"
-            yield Trigger("from", f"{port.name}-constant", text, _delivered(port.name, fed=False))
+            yield Trigger("from", f"{port.name}-constant", text, delivered([port.name], fed=False))
             text = f"the input {port.name} fed at each run"
-            yield Trigger("from", f"{port.name}-fed", text, _delivered(port.name, fed=True))
+            yield Trigger("from", f"{port.name}-fed", text, delivered([port.name], fed=True))
     if len(set(types)) < len(types) or any(port.is_variadic for port in signature.inputs):
-        yield Trigger("twice", "input", "one tensor at two inputs", _is_twice)
+        yield Trigger("twice", "input", "one tensor at two inputs", is_twice)
 
 
-def _says_more(version: VersionSpec, port: Port) -> bool:
+def is_limited(version: VersionSpec, port: Port) -> bool:
     """Return whether levels write an input's elements, because their meaning limits them."""
-    bundles = (level for levels in version.parameters.values() for level in levels.values())
-    return has_values(version, port) or any(isinstance(one, Mapping) and port.name in one for one in bundles)
+    return has_values(version, port) or any(port.name in bundle for bundle in version.bundles)
 
 
-def _delivered(name: str, *, fed: bool) -> Callable[[Met], bool]:
-    return lambda met: comes(met.invocation, name, fed=fed)
+def delivered(names: Sequence[str], *, fed: bool) -> Callable[[Met], bool]:
+    """Return whether those of some inputs that are given are fed, or, for `fed=False`, constants; one is given."""
+
+    def met(met: Met) -> bool:
+        i = met.invocation
+        there = [name for name in names if i.port(name) is not None]
+        return bool(there) and all(comes(i, name, fed=fed) for name in there)
+
+    return met
 
 
-def _is_twice(met: Met) -> bool:
+def is_twice(met: Met) -> bool:
+    """Return whether one tensor is given at two inputs."""
     names = [one.name for one in met.invocation.program.inputs if one is not None]
     return len(set(names)) < len(names)
 
@@ -353,12 +347,7 @@ def in_outputs(place: Place) -> Callable[[Met], bool]:
 
 def in_inputs(place: Place) -> Callable[[Met], bool]:
     """Return whether the first input, or any tensor of it, has an element at this position."""
-
-    def there(met: Met) -> bool:
-        given = met.invocation.ports[0] if met.invocation.ports else None
-        return given is not None and _has(place, given if isinstance(given, tuple) else (given,))
-
-    return there
+    return lambda met: _has(place, met.invocation.first)
 
 
 def _has(place: Place, arrays: Sequence[Array]) -> bool:
@@ -375,13 +364,9 @@ def at_inputs(place: Place, change: Callable[[Array], Array]) -> Callable[[Invoc
     """Return a function that misreads one element of the first input, or of each of its tensors."""
 
     def reading(i: Invocation) -> Invocation:
-        if not i.ports or i.ports[0] is None:
+        wrong = tuple(placed(place, change, array) for array in i.first)
+        if all(map(identical, wrong, i.first)):
             return i
-        given = i.ports[0]
-        several = given if isinstance(given, tuple) else (given,)
-        wrong = tuple(placed(place, change, array) for array in several)
-        if all(map(identical, wrong, several)):
-            return i
-        return i.with_port(i.names[0], wrong if isinstance(given, tuple) else wrong[0])
+        return i.with_port(i.names[0], wrong if isinstance(i.ports[0], tuple) else wrong[0])
 
     return reading

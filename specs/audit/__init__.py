@@ -23,12 +23,13 @@ from .findings import (
     Differences,
     Exercise,
     Findings,
-    as_float32,
     attribute_text,
     coverages,
+    different_types,
     gaps,
     onnx_authority,
     port_text,
+    rounded_default,
     value_text,
     versions_held,
 )
@@ -221,19 +222,14 @@ class _LibraryComparison:
             if taken is None:
                 self.unchecked.append(f"{spec.operator}: the types of {letter} cannot be checked")
                 continue
-            parts = [("only here", set(allowed) - taken)]
+            refused, beyond = sorted({*allowed} - taken), sorted(taken.difference(allowed))
+            words = f"{self.name} refuses {', '.join(refused)}" if refused else ""
             if self.reading.exact:
-                parts.append((f"only in {self.name}", set(taken) - set(allowed)))
-            elif beyond := sorted(taken - set(allowed)):
+                words = different_types(allowed, taken, self.name)
+            elif beyond:
                 self.beyond.append(f"{spec.operator}: {self.name} takes {letter} = {', '.join(beyond)} too")
-            differs = "; ".join(f"{what}: {', '.join(sorted(types))}" for what, types in parts if types)
-            if differs:
-                words = (
-                    f"types of {letter}: {differs}"
-                    if self.reading.exact
-                    else (f"types of {letter}: {self.name} refuses {', '.join(sorted(parts[0][1]))}")
-                )
-                self.differences.add_unless_disputed(version, words, "types", letter)
+            if words:
+                self.differences.add_unless_disputed(version, f"types of {letter}: {words}", "types", letter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,13 +280,7 @@ def _agrees(here: AttributeSignature, theirs: LibraryAttribute) -> bool:
         return False
     if here.default is None or theirs.default is None:
         return True
-    return _rounded(here.default) == _rounded(theirs.default)
-
-
-def _rounded(value: object) -> object:
-    if isinstance(value, tuple):
-        return tuple(map(_rounded, value))
-    return as_float32(value) if isinstance(value, float) else value
+    return rounded_default(here.default) == rounded_default(theirs.default)
 
 
 def _attribute_text(attribute: LibraryAttribute | None) -> str:

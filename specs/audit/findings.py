@@ -6,6 +6,7 @@ The schemas of the installed onnx package are ONNX's standard.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...cases.errors import did_you_mean
 from ...cases.program import AttributeValue
-from ..model import AttributeSignature, Clause, Port, Signature, Spec, Version, VersionSpec
+from ..model import AttributeSignature, Port, Signature, Spec, Version, VersionSpec
 from ..reading import Keys, SpecError
 
 
@@ -67,7 +68,8 @@ class Differences:
 
     def add_unless_disputed(self, version: Version, words: str, *part: str) -> None:
         """Add a difference between the standard's page and its library, as disputed if a disputed clause covers it."""
-        clause = disputing(self.spec.versions[version].clauses, ".".join(part))
+        clauses = self.spec.versions[version].clauses.values()
+        clause = next((clause for clause in clauses if ".".join(part) in clause.disputes), None)
         if clause is None:
             self.add(version, words, *part)
         else:
@@ -115,11 +117,6 @@ def versions_held(
             words = f"{source} has no version {version}, but {', '.join(map(str, there))}"
             wrong.append(spec.error(("versions", version), words, key=True))
     return Findings(tuple(wrong), unchecked=unchecked), [v for v in there if v in spec.versions and v not in newer]
-
-
-def disputing(clauses: Mapping[str, Clause], part: str) -> Clause | None:
-    """Return the clause that disputes a part of the signature, `inputs.axes`."""
-    return next((clause for clause in clauses.values() if part in clause.disputes), None)
 
 
 def attribute_text(attribute: AttributeSignature | None) -> str:
@@ -268,6 +265,13 @@ def as_float32(value: float) -> float:
         return float(str(np.float32(value)))
 
 
+def rounded_default(value: object) -> object:
+    """Return a default for comparison: floats as the float32 that ONNX stores."""
+    if isinstance(value, tuple):
+        return tuple(map(rounded_default, value))
+    return as_float32(value) if isinstance(value, float) else value
+
+
 def _signature(schema: OpSchema) -> Signature:
     attributes = [_attribute(name, attribute) for name, attribute in sorted(schema.attributes.items())]
     return Signature(
@@ -355,55 +359,42 @@ def _findings(spec: Spec, schemas: Mapping[str, _Schemas]) -> Findings:
         if isinstance(v, int) and (v > newest or _release(version.amended) > _release(onnx_version()))
     ]
     findings, both = versions_held(spec, f"onnx {onnx_version()}", schemas[spec.domain], newer)
-    compared = _SchemaComparison(spec)
+    differences = Differences(spec)
     for version in both:
-        compared.compare(version, spec.versions[version].signature, schemas[spec.domain][spec.name][int(version)])
-    return findings + Findings(tuple(compared.differences.errors()))
-
-
-class _SchemaComparison:
-    """Compares the signatures of a spec with the schemas'."""
-
-    def __init__(self, spec: Spec) -> None:
-        self.differences = Differences(spec)
-
-    def compare(self, version: Version, here: Signature, schema: Signature) -> None:
+        here, schema = spec.versions[version].signature, schemas[spec.domain][spec.name][int(version)]
         if here.deprecated != schema.deprecated:
             words = "it is deprecated in the schema" if schema.deprecated else "it is not deprecated in the schema"
-            self.differences.add_to_version(version, words)
-        self.attributes(version, here, schema)
-        self.ports(version, "inputs", here.inputs, schema.inputs)
-        self.ports(version, "outputs", here.outputs, schema.outputs)
-        self.types(version, here.types, schema.types)
+            differences.add_to_version(version, words)
+        for words, *part in _different_parts(here, schema):
+            differences.add(version, words, *part)
+    return findings + Findings(tuple(differences.errors()))
 
-    def attributes(self, version: Version, here: Signature, schema: Signature) -> None:
-        for name in dict.fromkeys(a.name for a in (*here.attributes, *schema.attributes)):
-            a, b = here.attribute(name), schema.attribute(name)
-            if _rounded(a) != _rounded(b):
-                words = f"attribute {name}: here {attribute_text(a)}, the schema has {attribute_text(b)}"
-                self.differences.add(version, words, "attributes", name)
 
-    def ports(self, version: Version, section: str, here: tuple[Port, ...], schema: tuple[Port, ...]) -> None:
-        for index in range(max(len(here), len(schema))):
-            a = here[index] if index < len(here) else None
-            b = schema[index] if index < len(schema) else None
-            if a != b:
-                words = f"{section[:-1]} {index + 1}: here {port_text(a)}, the schema has {port_text(b)}"
-                self.differences.add(version, words, section, a.name if a else "")
-                return  # the others are only shifted
+def _different_parts(here: Signature, schema: Signature) -> Iterator[tuple[str, str, str]]:
+    """Yield the differences of a spec's signature from the schema's, in words, each with its section and a name."""
+    for name in dict.fromkeys(attribute.name for attribute in (*here.attributes, *schema.attributes)):
+        own, theirs = here.attribute(name), schema.attribute(name)
+        if _rounded(own) != _rounded(theirs):
+            words = f"attribute {name}: here {attribute_text(own)}, the schema has {attribute_text(theirs)}"
+            yield words, "attributes", name
+    for section, ports, others in (("inputs", here.inputs, schema.inputs), ("outputs", here.outputs, schema.outputs)):
+        for index, (port, other) in enumerate(itertools.zip_longest(ports, others), 1):
+            if port != other:
+                words = f"{section[:-1]} {index}: here {port_text(port)}, the schema has {port_text(other)}"
+                yield words, section, port.name if port else ""
+                break  # the others are only shifted
+    for letter in dict.fromkeys((*here.types, *schema.types)):
+        if letter not in here.types or letter not in schema.types:
+            words = "is not in the schema" if letter in here.types else "is missing here"
+            yield f"type letter {letter} {words}", "types", letter
+        elif words := different_types(here.types[letter], schema.types[letter], "the schema"):
+            yield f"types of {letter}: {words}", "types", letter
 
-    def types(
-        self, version: Version, here: Mapping[str, tuple[str, ...]], schema: Mapping[str, tuple[str, ...]]
-    ) -> None:
-        for letter in dict.fromkeys((*here, *schema)):
-            a, b = here.get(letter), schema.get(letter)
-            if a is None or b is None:
-                words = "is missing here" if a is None else "is not in the schema"
-                self.differences.add(version, f"type letter {letter} {words}", "types", letter)
-            elif set(a) != set(b):
-                parts = [("only here", set(a) - set(b)), ("only in the schema", set(b) - set(a))]
-                differing = "; ".join(f"{what}: {', '.join(sorted(types))}" for what, types in parts if types)
-                self.differences.add(version, f"types of {letter}: {differing}", "types", letter)
+
+def different_types(here: Iterable[str], theirs: Iterable[str], source: str) -> str:
+    """Return the types that only one side has, in words; empty if there are none."""
+    parts = [("only here", {*here}.difference(theirs)), (f"only in {source}", {*theirs}.difference(here))]
+    return "; ".join(f"{what}: {', '.join(sorted(types))}" for what, types in parts if types)
 
 
 def _release(text: str | None) -> tuple[int, ...]:
@@ -412,10 +403,5 @@ def _release(text: str | None) -> tuple[int, ...]:
 
 
 def _rounded(attribute: AttributeSignature | None) -> object:
-    """Return an attribute's key for comparison: float defaults as the float32 that ONNX stores."""
-    if attribute is None:
-        return None
-    default = attribute.default
-    values = default if isinstance(default, tuple) else (default,)
-    same = tuple(as_float32(v) if isinstance(v, float) else v for v in values)
-    return (attribute.kind, attribute.required, default is None, isinstance(default, tuple), same)
+    """Return an attribute's key for comparison."""
+    return None if attribute is None else (attribute.kind, attribute.required, rounded_default(attribute.default))

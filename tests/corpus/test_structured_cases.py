@@ -36,7 +36,7 @@ def corpus_case(kind: str) -> CorpusCase:
 
 
 def read_again(one: CorpusCase, found: Mapping[str, Array], told: Any) -> Batch:
-    return case_from(told, found, (one.case.digest, one.case.expectation_digest), "case.json")
+    return case_from(told, found, (one.case.digest, one.case.expectation.digest), "case.json")
 
 
 @pytest.mark.parametrize("kind", STRUCTURED)

@@ -231,7 +231,7 @@ def made(tmp_path_factory):
             cases = {
                 case.id: (
                     case.digest,
-                    case.expectation_digest,
+                    case.expectation.digest,
                     case.clauses,
                     case.valid_variant,
                     case.expectation.silences,
