@@ -245,9 +245,14 @@ class Call:
         return bool(self._wholly_open)
 
     def known(self, port: str | Value) -> Array:
-        """Return the values of a port; all lanes then share them. Raises Asks if they are not known yet."""
+        """Return the values of a port; all lanes then share them.
+
+        Raises Asks if they are not known yet, ValueError if the port is left out.
+        """
         name = port if isinstance(port, str) else self._names[port.at]
         if name not in self._known:
+            if self.facts.ports.get(name) is None:
+                raise ValueError(f"it needs {name}, which is left out")
             raise Asks(name)
         return self._known[name]
 

@@ -218,6 +218,8 @@ def _axes(c: Call, x: Value, places: str) -> list[Axis]:
             length = mpq(sizes[i]) if sizes else extent * (ends[i] - starts[i]) * scales[i]
             size = int(length // 1)
             scale = scales[i] if scales else mpq(size, extent) if extent else mpq(1)
+        if size and not extent:
+            raise ValueError(f"axis {a} has no elements, and would get {size}")
         if extent and size and mpq(size, extent) != scale and c.open("scale") == "from-extents":
             scale, length = mpq(size, extent), length if one is None else mpq(size)
         found.append(Axis(a % x.rank, extent, size, length, scale, starts[i], ends[i]))

@@ -130,6 +130,12 @@ def test_what_changed_between_versions_is_found(source: GeneratedCases, one: str
 
 
 @pytest.mark.slow
+def test_inputs_that_the_formula_has_no_answer_for_are_left_out(source: GeneratedCases) -> None:
+    # a region to crop that is left out, an axis without elements that is to grow
+    assert found(source, "onnx/Resize-18", "onnx/Resize-19") == {}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("operator", SEVERAL_VERSIONS)
 def test_the_first_and_the_last_version_of_an_operator_can_be_held_together(
     source: GeneratedCases, operator: str, monkeypatch: pytest.MonkeyPatch
