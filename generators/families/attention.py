@@ -46,15 +46,15 @@ def attention(
     k, v = _shared(q, k, v)
     scores = _scores(c, q, k)
     capped = _capped(c, scores)
-    whole = (*scores.shape[:2], q.shape[2], k.shape[2])
-    bias, off = _mask(c, mask, lengths, whole, q.type)
-    for hidden in _hidden(c, lengths, whole, past):
+    shape = (*scores.shape[:2], q.shape[2], k.shape[2])
+    bias, off = _mask(c, mask, lengths, shape, q.type)
+    for hidden in _hidden(c, lengths, shape, past):
         off = hidden if off is None else off | hidden
     biased = capped if bias is None else capped + bias
     nothing, zero = c.constant(-math.inf, q.type), c.constant(0.0, q.type)
     if off is not None:
         biased = nothing.where(off, biased)
-    alone = _alone(off, bias, whole)
+    alone = _alone(off, bias, shape)
     p = _softmax(c, biased if alone is None else zero.where(alone, biased))
     if alone is not None:
         p = zero.where(alone, p)
@@ -66,7 +66,7 @@ def attention(
     stage = (scores, capped, biased, p)[c.attr("qk_matmul_output_mode")]
     if flat:
         y = y.transpose(0, 2, 1, 3).reshape(y.shape[0], y.shape[2], y.shape[1] * y.shape[3])
-    return y, *present, stage.broadcast(*whole)
+    return y, *present, stage.broadcast(*shape)
 
 
 def flex_attention(c: Call, q: Value, k: Value, v: Value) -> Value:
@@ -97,12 +97,12 @@ def _modified(c: Call, name: str, x: Value) -> Value:
     body: Body | None = c.attr(name)
     if body is None:
         return x
-    fed = [one for one in body.inputs if one.constant is None]
+    fed = [port for port in body.inputs if port.constant is None]
     c.require("one-to-one", len(fed) == len(body.outputs) == 1)
     c.require("modifier-type", fed[0].type == body.outputs[0].type == x.type)
-    (found,) = run(c, body, (x,), {})
-    c.require("modifier-shape", isinstance(found, Value) and found.shape == x.shape)
-    return found  # type: ignore[return-value]  # just looked at
+    (result,) = run(c, body, (x,), {})
+    c.require("modifier-shape", isinstance(result, Value) and result.shape == x.shape)
+    return result  # type: ignore[return-value]  # just looked at
 
 
 def _shared(q: Value, k: Value, v: Value) -> tuple[Value, Value]:
@@ -181,14 +181,14 @@ def _capped(c: Call, scores: Value) -> Value:
 
 
 def _mask(
-    c: Call, mask: Value | None, lengths: Value | None, whole: tuple[int, ...], type_: str
+    c: Call, mask: Value | None, lengths: Value | None, shape: tuple[int, ...], type_: str
 ) -> tuple[Value | None, Value | None]:
-    """The bias that a mask adds to the scores, and the keys that it excludes; `whole`: [B, H, S, P + L]."""
+    """The bias that a mask adds to the scores, and the keys that it excludes; `shape`: [B, H, S, P + L]."""
     if mask is None:
         return None, None
-    total, short = whole[3], "mask-short" in c.clauses and mask.rank > 0
+    total, short = shape[3], "mask-short" in c.clauses and mask.rank > 0
     last = mask.shape[-1] if mask.rank else 1
-    fits = mask.rank <= len(whole) and all(e in (1, d) for e, d in zip(mask.shape[-2::-1], whole[2::-1], strict=False))
+    fits = mask.rank <= len(shape) and all(e in (1, d) for e, d in zip(mask.shape[-2::-1], shape[2::-1], strict=False))
     c.require("mask-shape", fits and (last in (1, total) or (short and last < total)))
     if short and lengths is not None and last < total:
         c.require("mask-covers", lengths <= last)
@@ -197,15 +197,15 @@ def _mask(
     if short and last < total and (last != 1 or c.open("mask-of-one") == "padded"):
         beyond = c.constant(-math.inf if mask.kind == "real" else 0, mask.type)
         mask = mask.concat([beyond.broadcast(*mask.shape[:-1], total - last)], mask.rank - 1)
-    mask = mask.to_rank(len(whole))
+    mask = mask.to_rank(len(shape))
     if mask.kind == "bool":
         return None, ~mask
     return mask.store(type_) if mask.kind == "real" else mask.cast(type_), None
 
 
-def _hidden(c: Call, lengths: Value | None, whole: tuple[int, ...], past: int) -> list[Value]:
+def _hidden(c: Call, lengths: Value | None, shape: tuple[int, ...], past: int) -> list[Value]:
     """Masks of the keys in the future, outside the window, or beyond the length."""
-    queries, keys = np.arange(whole[2]).reshape(-1, 1), np.arange(whole[3])
+    queries, keys = np.arange(shape[2]).reshape(-1, 1), np.arange(shape[3])
     behind = (keys - queries)[None, None]
     left, right = c.attr("left_window_size", -1), c.attr("right_window_size", -1)
     c.require_if_stated("windows", left >= -1 and right >= -1)
@@ -220,22 +220,22 @@ def _hidden(c: Call, lengths: Value | None, whole: tuple[int, ...], past: int) -
             off = off | (behind > past + right)
         return [c.constant(off, "bool")] if causal or left >= 0 or right >= 0 else []
     count = lengths.reshape(-1, 1, 1, 1)
-    found = [c.constant(keys.reshape(1, 1, 1, -1), "int64") >= count]
-    ahead = behind + whole[2]  # of a query's own position: its index plus `lengths` less the number of queries
+    masks = [c.constant(keys.reshape(1, 1, 1, -1), "int64") >= count]
+    ahead = behind + shape[2]  # of a query's own position: its index plus `lengths` less the number of queries
     if causal:
-        found.append(c.constant(ahead, "int64") > count)
+        masks.append(c.constant(ahead, "int64") > count)
     if left >= 0:
-        found.append(c.constant(ahead + left, "int64") < count)
+        masks.append(c.constant(ahead + left, "int64") < count)
     if right >= 0:
-        found.append(c.constant(ahead - right, "int64") > count)
-    return found
+        masks.append(c.constant(ahead - right, "int64") > count)
+    return masks
 
 
-def _alone(off: Value | None, bias: Value | None, whole: tuple[int, ...]) -> Value | None:
+def _alone(off: Value | None, bias: Value | None, shape: tuple[int, ...]) -> Value | None:
     """A mask of the queries that attend to no key."""
     ruled = None if bias is None else bias.isinf(positive=False)
     none = off if ruled is None else ruled if off is None else off | ruled
-    return None if none is None else none.broadcast(*whole).cast("uint8").min(3).cast("bool")
+    return None if none is None else none.broadcast(*shape).cast("uint8").min(3).cast("bool")
 
 
 def _any(mask: Value) -> Value:
@@ -255,7 +255,7 @@ def _softmax(c: Call, x: Value) -> Value:
     number = c.attr("softmax_precision")
     c.require("precision-known", number is None or number in _PRECISIONS)
     to = x.type if number is None else _PRECISIONS[number]
-    own, other = (element_type(one).float_format.precision for one in (x.type, to))
+    own, other = (element_type(type_).float_format.precision for type_ in (x.type, to))
     if other < own and c.open("precision-narrower") == "as-input":
         to = x.type
     if "precision-cast" in c.clauses:
@@ -308,9 +308,9 @@ def mask(drawing: Drawing) -> Array:
 
 def first_off(drawing: Drawing) -> Array:
     """Like `mask`, but the first row excludes all keys."""
-    found = mask(drawing)
-    found[:, : drawing.shape[-1]] = -np.inf if drawing.type.kind == "float" else 0
-    return found
+    masks = mask(drawing)
+    masks[:, : drawing.shape[-1]] = -np.inf if drawing.type.kind == "float" else 0
+    return masks
 
 
 def shifted(drawing: Drawing) -> Array:
@@ -328,9 +328,9 @@ def ragged(drawing: Drawing) -> Array:
 
 def beyond(drawing: Drawing) -> Array:
     """Like `ragged`, but the first is larger than the number of keys."""
-    found = ragged(drawing)
-    found[:, :1] = _keys(drawing) + 1
-    return found
+    lengths = ragged(drawing)
+    lengths[:, :1] = _keys(drawing) + 1
+    return lengths
 
 
 def _keys(drawing: Drawing) -> int:
@@ -359,6 +359,6 @@ def last_infinite(drawing: Drawing) -> Array:
 
 
 def _ending(drawing: Drawing, number: float) -> Array:
-    found = drawing.draw.between(-16, 16, drawing.size) / 8.0
-    found[:, -drawing.shape[-1] :] = number
-    return found
+    numbers = drawing.draw.between(-16, 16, drawing.size) / 8.0
+    numbers[:, -drawing.shape[-1] :] = number
+    return numbers

@@ -25,12 +25,12 @@ def gelu(c: Call, formula: Formula, src: Value, diff_dst: Value) -> Value:
     one shape. Source: oneDNN Graph GELUBackward.
     """
     c.require("same-shape", src.shape == diff_dst.shape)
-    (found,) = gradients(c, formula(src), diff_dst, [src], smooth=True, pointwise=True)
+    (diff_src,) = gradients(c, formula(src), diff_dst, [src], smooth=True, pointwise=True)
     if c.attr("mode") == "gelu_erf":
         share = 0.5 * (-src / c.constant(2.0, src.type).sqrt()).erfc()
         density = (-0.5 * src * src).exp() * _DENSITY_AT_ZERO
-        found = found.either(diff_dst * (share + src * density))
-    return found.undefined(src.isinf(), "infinite")
+        diff_src = diff_src.either(diff_dst * (share + src * density))
+    return diff_src.undefined(src.isinf(), "infinite")
 
 
 def relu(c: Call, src: Value, diff_dst: Value) -> Value:
@@ -42,8 +42,8 @@ def relu(c: Call, src: Value, diff_dst: Value) -> Value:
     c.require("same-shape", src.shape == diff_dst.shape)
     result = bool(c.attr("use_dst"))
     y = src.where(src > 0.0, c.constant(0.0, src.type))
-    (found,) = gradients(c, y, diff_dst, [src], smooth=result, pointwise=True)
-    return found.undefined(~(src >= 0.0)) if result else found.undefined(src.isnan(), "nan")
+    (diff_src,) = gradients(c, y, diff_dst, [src], smooth=result, pointwise=True)
+    return diff_src.undefined(~(src >= 0.0)) if result else diff_src.undefined(src.isnan(), "nan")
 
 
 def sigmoid(c: Call, src: Value, diff_dst: Value) -> Value:
@@ -87,10 +87,10 @@ def clamp(c: Call, src: Value, diff_dst: Value) -> Value:
     low, high = (c.constant(c.float32(name), "float32") for name in ("min", "max"))
     wide = src.cast("float32")
     inside, bound = (wide > low) & (wide < high), wide.equal(low) | wide.equal(high)
-    one = c.constant(1.0, src.type)
-    slope = one.where(inside | bound if c.open("tie", bound) == "gradient" else inside, 0.0)
-    found = times(c, diff_dst, slope.broadcast(*src.shape))
-    return found.undefined(~(inside | bound)) if c.attr("use_dst") else found.undefined(src.isnan(), "nan")
+    unit = c.constant(1.0, src.type)
+    slope = unit.where(inside | bound if c.open("tie", bound) == "gradient" else inside, 0.0)
+    diff_src = times(c, diff_dst, slope.broadcast(*src.shape))
+    return diff_src.undefined(~(inside | bound)) if c.attr("use_dst") else diff_src.undefined(src.isnan(), "nan")
 
 
 def elu(c: Call, src: Value, diff_dst: Value) -> Value:
@@ -104,8 +104,8 @@ def elu(c: Call, src: Value, diff_dst: Value) -> Value:
     tie = src.equal(0.0) if alpha != 1.0 else (src > 0.0) & (src < 0.0)
     above = src >= 0.0 if c.open("tie", tie) == "one" else src > 0.0
     low = src + alpha if result else alpha * src.exp()
-    found = times(c, diff_dst, c.constant(1.0, src.type).where(above, low))
-    return found.undefined(~(src >= -alpha)) if result else found.undefined(src.isnan(), "nan")
+    diff_src = times(c, diff_dst, c.constant(1.0, src.type).where(above, low))
+    return diff_src.undefined(~(src >= -alpha)) if result else diff_src.undefined(src.isnan(), "nan")
 
 
 def hard_sigmoid(c: Call, src: Value, diff_dst: Value) -> Value:
@@ -127,10 +127,10 @@ def hard_swish(c: Call, src: Value, diff_dst: Value) -> Value:
     """
     c.require("same-shape", src.shape == diff_dst.shape)
     inner = ((2.0 * src + 3.0) / 6.0).either(src / 3.0 + 0.5)
-    one = c.constant(1.0, src.type)
+    unit = c.constant(1.0, src.type)
     written = c.open("tie", src.abs().equal(3.0)) == "inner"
     above, below = (src > 3.0, src < -3.0) if written else (src >= 3.0, src <= -3.0)
-    slope = one.where(above, c.constant(0.0, src.type).where(below, inner))
+    slope = unit.where(above, c.constant(0.0, src.type).where(below, inner))
     return times(c, diff_dst, slope).undefined(src.isnan() | src.isinf(), "not-finite")
 
 
@@ -146,10 +146,10 @@ def mish(c: Call, src: Value, diff_dst: Value) -> Value:
     above = 1.0 + 4.0 * f + f * f * (4.0 * src + 6.0) + 4.0 * (f * f * f) * (src + 1.0)
     below = 1.0 + 2.0 * f + 2.0 * (f * f)
     slope = (above / (below * below)).where(src > 0.0, e * omega / (delta * delta))
-    found = times(c, diff_dst, slope).undefined(src.isnan() | src.isinf(), "not-finite")
+    diff_src = times(c, diff_dst, slope).undefined(src.isnan() | src.isinf(), "not-finite")
     far = src > (2.0 if src.type == "float16" else 20.0)
     beyond = {"infinite": diff_dst * math.inf, "not-a-number": diff_dst * math.nan}.get(c.open("far", far))
-    return found if beyond is None else beyond.where(far, found)
+    return diff_src if beyond is None else beyond.where(far, diff_src)
 
 
 def softplus(c: Call, src: Value, diff_dst: Value) -> Value:
@@ -177,7 +177,7 @@ def log_softmax(c: Call, diff_dst: Value, dst: Value) -> Value:
     axis = c.attr("axis")
     c.require("axis-range", -dst.rank <= axis < dst.rank)
     c.require("same-shape", dst.shape == diff_dst.shape)
-    y, g = (one.cast("float32") for one in (dst, diff_dst))
+    y, g = (operand.cast("float32") for operand in (dst, diff_dst))
     return (g - y.exp() * g.sum(axis)).cast(dst.type)
 
 
@@ -185,7 +185,7 @@ def bias_add(c: Call, diff_dst: Value) -> Value:
     """The sum of the gradient over all dimensions but the channel. Source: oneDNN Graph BiasAddBackward."""
     axis = channel_axis(c, diff_dst.rank)
     c.require("channels", axis < diff_dst.rank)
-    return diff_dst.sum([place for place in range(diff_dst.rank) if place != axis], keep=False)
+    return diff_dst.sum([dimension for dimension in range(diff_dst.rank) if dimension != axis], keep=False)
 
 
 def prelu(c: Call, src: Value, slope: Value, diff_dst: Value) -> tuple[Value, Value]:
@@ -198,15 +198,15 @@ def prelu(c: Call, src: Value, slope: Value, diff_dst: Value) -> tuple[Value, Va
     axis = channel_axis(c, src.rank)
     spread = slope
     if slope.rank == 1 and slope.shape == src.shape[axis : axis + 1]:
-        spread = slope.reshape(*(-1 if place == axis else 1 for place in range(src.rank)))
+        spread = slope.reshape(*(-1 if dimension == axis else 1 for dimension in range(src.rank)))
     else:
         c.require("slope-shape", slope.shape in ((1,), src.shape[1:]))
-    one, negative, lost = c.constant(1.0, src.type), src < 0.0, src.isnan()
+    unit, negative, lost = c.constant(1.0, src.type), src < 0.0, src.isnan()
     above = src >= 0.0 if c.open("tie", src.equal(0.0)) == "one" else src > 0.0
-    of_src = times(c, diff_dst, one.where(above, spread)).undefined(lost, "nan")
+    of_src = times(c, diff_dst, unit.where(above, spread)).undefined(lost, "nan")
     held = c.open("masked", ~negative & (diff_dst.isinf() | diff_dst.isnan())) == "zero"
     terms = (diff_dst * src).where(negative, 0.0) if held else diff_dst * src.where(negative, 0.0)
-    shared = [place for place, extent in enumerate(spread.to_rank(src.rank).shape) if extent == 1]
+    shared = [dimension for dimension, extent in enumerate(spread.to_rank(src.rank).shape) if extent == 1]
     of_slope = terms.sum(shared).reshape(*slope.shape)
     met = lost.cast("float32").sum(shared).reshape(*slope.shape) > 0.0
     return of_src, of_slope.undefined(met, "nan")
@@ -221,7 +221,7 @@ def softmax(c: Call, diff_dst: Value, dst: Value) -> Value:
     c.require("axis-range", -dst.rank <= axis < dst.rank)
     c.require("same-shape", dst.shape == diff_dst.shape)
     c.require("types", c.output_types["diff_src"] in ("float32", dst.type))
-    s, g = (one.cast("float32") for one in (dst, diff_dst))
+    s, g = (operand.cast("float32") for operand in (dst, diff_dst))
     total = (g * s).sum(axis)
     return (s * (g - total)).either(g * s - s * total)
 
@@ -249,20 +249,20 @@ def edges(drawing: Drawing) -> Array:
 def shares(drawing: Drawing) -> Array:
     """Positive numbers whose sum along axis is 1, but for rounding: a result of SoftMax."""
     axis = int(drawing.attributes.get("axis", 1))
-    whole = (
+    numbers = (
         drawing.draw.between(1, 1000, drawing.size).astype(np.float64).reshape(len(drawing.draw.keys), *drawing.shape)
     )
     lines = axis % max(len(drawing.shape), 1) + 1 if drawing.shape else ()
-    return np.asarray((whole / whole.sum(axis=lines, keepdims=True)).reshape(len(whole), drawing.size))
+    return np.asarray((numbers / numbers.sum(axis=lines, keepdims=True)).reshape(len(numbers), drawing.size))
 
 
 def log_shares(drawing: Drawing) -> Array:
     """Logarithms of positive numbers whose sum along axis is 1, but for rounding: a result of LogSoftmax."""
     axis = int(drawing.attributes.get("axis", -1))
     drawn = drawing.draw.between(1, 1000, drawing.size).astype(np.float64)
-    whole = drawn.reshape(len(drawing.draw.keys), *drawing.shape)
+    numbers = drawn.reshape(len(drawing.draw.keys), *drawing.shape)
     lines = axis % max(len(drawing.shape), 1) + 1 if drawing.shape else ()
-    return np.asarray(np.log(whole / whole.sum(axis=lines, keepdims=True)).reshape(len(whole), drawing.size))
+    return np.asarray(np.log(numbers / numbers.sum(axis=lines, keepdims=True)).reshape(len(numbers), drawing.size))
 
 
 def clamped(drawing: Drawing) -> Array:

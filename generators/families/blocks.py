@@ -75,8 +75,8 @@ def _kept(c: Call, x: Value, kept: Value) -> Value:
     """The elements where `kept` is true, zero elsewhere; the standard does not define a zero of text."""
     if x.type != "string":
         return x.where(kept, c.constant(False if x.type == "bool" else 0, x.type))
-    found = x.where(kept, c.constant("", "string"))
-    return found.undefined(~kept) if c.open("text-zero", ~kept) == "other-text" else found
+    masked = x.where(kept, c.constant("", "string"))
+    return masked.undefined(~kept) if c.open("text-zero", ~kept) == "other-text" else masked
 
 
 def reverse_sequence(c: Call, x: Value, lengths: Value) -> Value:
@@ -123,6 +123,6 @@ def center_crop_pad(c: Call, x: Value, *_: Value | None) -> Value:
         if extent:
             x = x.take(places.clip(0, extent - 1), axis)
         elif size:
-            shape = [size if place == axis % x.rank else n for place, n in enumerate(x.shape)]
+            shape = [size if dimension == axis % x.rank else n for dimension, n in enumerate(x.shape)]
             x = c.constant({"string": "", "bool": False}.get(x.type, 0), x.type).broadcast(*shape)
     return x if kept.all() else _kept(c, x, c.constant(np.broadcast_to(kept, x.shape), "bool"))

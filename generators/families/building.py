@@ -32,7 +32,7 @@ def one_hot(c: Call, indices: Value, depth: Value, values: Value) -> Value:
     c.require("axis-range", -rank <= axis < rank)
     if axis < -1 and "axis-negative" not in c.clauses:
         c.open("axis-negative-early")
-    classes = _whole(c.known(depth))
+    classes = _truncated(c.known(depth))
     c.require("depth-negative", classes >= 0)
     if not classes:
         c.open("depth-zero")
@@ -50,17 +50,17 @@ def one_hot(c: Call, indices: Value, depth: Value, values: Value) -> Value:
         from_end = "index-negative" in c.clauses or c.open("index-negative-early", index < 0) == "from-the-end"
         on = on | index.equal(places - classes) if from_end else on
     shape = (*indices.shape[:axis], classes, *indices.shape[axis:])
-    off, lit = (values.slice(place).broadcast(*shape) for place in (0, 1))
+    off, lit = (values.slice(position).broadcast(*shape) for position in (0, 1))
     y = lit.where(on.broadcast(*shape), off)
     return y if wild is None else y.undefined(wild.reshape(*index_shape).broadcast(*shape))
 
 
-def _whole(number: Array) -> int:
+def _truncated(number: Array) -> int:
     """One number as a whole number, rounded towards zero like a cast. Raises ValueError for infinities and NaN."""
-    found = number.reshape(-1)[0]
-    if not np.isfinite(found):
-        raise ValueError(f"{found} is not an extent")
-    return _held(int(found))
+    element = number.reshape(-1)[0]
+    if not np.isfinite(element):
+        raise ValueError(f"{element} is not an extent")
+    return _held(int(element))
 
 
 def _held(size: int) -> int:
@@ -113,9 +113,9 @@ def _stash(c: Call, type_: str) -> str:
     number = c.attr("stash_type")
     if number is None or type_ not in ("float16", "bfloat16"):
         return type_
-    found = next((name for name in _STASH if element_type(name).onnx == number), "")
-    c.require("stash-float", bool(found))
-    return found if found in _STASH[:2] or c.open("stash-short") == "in-it" else "float32"
+    stash = next((name for name in _STASH if element_type(name).onnx == number), "")
+    c.require("stash-float", bool(stash))
+    return stash if stash in _STASH[:2] or c.open("stash-short") == "in-it" else "float32"
 
 
 def _count(c: Call, type_: str, *numbers: Any) -> int:
@@ -123,14 +123,14 @@ def _count(c: Call, type_: str, *numbers: Any) -> int:
     start, limit, delta = (Fraction(int(n)) if n.dtype.kind in "iu" else Fraction(float(n)) for n in numbers)
     own = element_type(type_).dtype
     first, end, step = (n.astype(own) for n in numbers)
-    found = {"exact": math.ceil((limit - start) / delta)}
+    ceilings = {"exact": math.ceil((limit - start) / delta)}
     with np.errstate(all="ignore"):
         difference = end - first
         for option, quotient in (("in-its-type", own), ("in-float64", np.float64), ("in-float32", np.float32)):
             if option != "in-its-type" or element_type(type_).format:
                 rounded = difference.astype(quotient) / step.astype(quotient)
-                found[option] = math.ceil(float(rounded)) if np.isfinite(rounded) else 0
-    counts = {option: max(count, 0) for option, count in found.items()}
+                ceilings[option] = math.ceil(float(rounded)) if np.isfinite(rounded) else 0
+    counts = {option: max(count, 0) for option, count in ceilings.items()}
     return counts["exact"] if len(set(counts.values())) == 1 else counts.get(c.open("count"), counts["exact"])
 
 

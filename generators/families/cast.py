@@ -35,11 +35,11 @@ def cast(c: Call, x: Value) -> Value:
             return ~(x.equal(0) | x.isnan())
         return ~x.equal(0)
     if to.is_integer and x.kind == "real":
-        whole = x.trunc()
-        taken = c.open("fraction", ~whole.equal(x))
-        whole = {"truncate": whole, "nearest-even": x.rint(), "nearest-away": x.rint_away()}[taken]
-        inside = (whole >= float(to.smallest)) & (whole <= float(to.largest))
-        return whole.cast(to.name).undefined(~inside)
+        rounded = x.trunc()
+        taken = c.open("fraction", ~rounded.equal(x))
+        rounded = {"truncate": rounded, "nearest-even": x.rint(), "nearest-away": x.rint_away()}[taken]
+        inside = (rounded >= float(to.smallest)) & (rounded <= float(to.largest))
+        return rounded.cast(to.name).undefined(~inside)
     if to.name == "float8e8m0":
         return _scale(c, x)
     if to.name in ("float4e2m1", "float6e2m3", "float6e3m2"):  # without infinities and NaN: undefined
@@ -84,9 +84,9 @@ def _scale(c: Call, x: Value) -> Value:
     c.require("round-mode", mode in ("up", "down", "nearest"))
     y = x.cast("float8e8m0", saturate=saturate, mode=mode)
     wide = x.cast("float64")
-    told = (mode, saturate) in (("up", True), ("nearest", False))
+    in_table = (mode, saturate) in (("up", True), ("nearest", False))
     inside = (wide >= 2.0**-127) & (wide <= 2.0**127)
-    return y.undefined((wide < 0.0) if told else ~inside & ~x.isnan())
+    return y.undefined((wide < 0.0) if in_table else ~inside & ~x.isnan())
 
 
 def _read(c: Call, to: str) -> Value:
@@ -99,22 +99,22 @@ def _read(c: Call, to: str) -> Value:
     numbers, undefined = [], []
     for text in texts.flat:
         plain = re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text)
-        whole = re.fullmatch(r"[+-]?\d+", text)
+        digits = re.fullmatch(r"[+-]?\d+", text)
         if not plain and text.lower() not in special:
             c.open("no-number")
         if target.is_integer or to == "bool":
-            number = int(text) if whole and to != "bool" else 0
-            fits = bool(whole) and to != "bool" and target.smallest <= number <= target.largest
+            number = int(text) if digits and to != "bool" else 0
+            fits = bool(digits) and to != "bool" and target.smallest <= number <= target.largest
             numbers.append(number if fits else 0)
             undefined.append(not fits)
         else:
             numbers.append(float(text) if plain else special.get(text.lower(), math.nan))
             undefined.append(False)
     if target.format:
-        found = c.constant(np.array(numbers, np.float64).reshape(texts.shape), "float64")
-        return found.cast(to, saturate=target.bits <= 8 and c.attr("saturate", 1) != 0)
-    found = c.constant(np.array(numbers, target.dtype).reshape(texts.shape), to)
-    return found.undefined(c.constant(np.array(undefined, bool).reshape(texts.shape), "bool"))
+        values = c.constant(np.array(numbers, np.float64).reshape(texts.shape), "float64")
+        return values.cast(to, saturate=target.bits <= 8 and c.attr("saturate", 1) != 0)
+    values = c.constant(np.array(numbers, target.dtype).reshape(texts.shape), to)
+    return values.undefined(c.constant(np.array(undefined, bool).reshape(texts.shape), "bool"))
 
 
 def _written(c: Call, x: Value) -> Value:
@@ -149,11 +149,11 @@ def bit_cast(c: Call, x: Value) -> Value:
     if to.name == "bool":
         return c.constant(codes != 0, "bool").undefined(c.constant(codes > 1, "bool"))
     if to.is_packed and to.is_integer:
-        found = np.where(codes > to.largest, codes.astype(np.int64) - (1 << to.bits), codes).astype(to.dtype)
+        elements = np.where(codes > to.largest, codes.astype(np.int64) - (1 << to.bits), codes).astype(to.dtype)
     else:
-        found = codes.view(to.dtype)
-    _bits_are_kept(c, found)
-    return c.constant(found, to.name)
+        elements = codes.view(to.dtype)
+    _bits_are_kept(c, elements)
+    return c.constant(elements, to.name)
 
 
 def _bits_are_kept(c: Call, wanted: Array) -> None:
@@ -186,22 +186,22 @@ def fits(blank: Blank, draw: Draw, to: str) -> Array:
     if blank.type.format and target.format and target.format.precision > 4:
         return draw.between(-256, 256, blank.size) / (1 << 4)
     low, high = -8, 100
-    for one in (blank.type, target):
-        if one.kind in ("signed", "unsigned"):
-            low, high = max(low, one.smallest), min(high, one.largest)
-        elif one.kind == "bool":
+    for type_ in (blank.type, target):
+        if type_.kind in ("signed", "unsigned"):
+            low, high = max(low, type_.smallest), min(high, type_.largest)
+        elif type_.kind == "bool":
             low, high = 0, 1
-        elif one.format:
+        elif type_.format:
             low, high = max(low, -4), min(high, 4)
-            low = low if one.format.signed else 1
+            low = low if type_.format.signed else 1
     return draw.between(low, high, blank.size)
 
 
 def numerals(blank: Blank, draw: Draw, to: str) -> Array:
     """Text of numbers: whole ones; for a float type also fractions, scientific notation, infinities and NaN."""
-    whole = ["0", "1", "7", "+3", "100"] + ([] if to.startswith("uint") else ["-1", "-8"])
+    integers = ["0", "1", "7", "+3", "100"] + ([] if to.startswith("uint") else ["-1", "-8"])
     floats = ["0.5", "-1.25", "1e2", "1E-1", "3.", ".5", "INF", "+INF", "-inf", "NaN", "nan", "-0"]
-    pool = np.array(whole + (floats if element_type(to).format else []), object)
+    pool = np.array(integers + (floats if element_type(to).format else []), object)
     return pool[draw.below(len(pool), blank.size)]
 
 
@@ -229,10 +229,10 @@ def boundary(blank: Blank, draw: Draw, to: str) -> Array:
             pool = np.array([0.0, -0.0, 0.25, 0.5, 1.0, 2.0, -3.0, math.ldexp(1.0, blank.type.format.emin)])
     if blank.type.kind in ("signed", "unsigned"):
         low, high = blank.type.smallest, blank.type.largest
-        whole = (
+        integers = (
             [int(n) for n in pool if n == int(n) and low <= n <= high] if target.kind != "string" else [low, high, 0]
         )
-        pool = np.array([*whole, low, high, high - 1, 0], object)
+        pool = np.array([*integers, low, high, high - 1, 0], object)
     return pool[draw.below(len(pool), blank.size)]
 
 
@@ -245,8 +245,8 @@ def corners(blank: Blank, draw: Draw, to: str) -> Array:
     """
     target, own = element_type(to), blank.type
     pool = _about_floats(own, target) if target.format else _about_wholes(own, target)
-    place = (np.arange(blank.size) + draw.below(len(pool), 1)) % len(pool)
-    return pool[place]
+    indices = (np.arange(blank.size) + draw.below(len(pool), 1)) % len(pool)
+    return pool[indices]
 
 
 def _about_floats(own: ElementType, target: ElementType) -> Array:
@@ -268,13 +268,13 @@ def _about_floats(own: ElementType, target: ElementType) -> Array:
             half = 1 << max(bits - p, 0)
             wide += [Fraction((1 << bits) + half * k + d) for k in (1, 3) for d in (-1, 0, 1)]
         signed = [*wide, *(-n for n in wide)] if own.kind == "signed" else wide
-        whole = [int(n) for n in signed if own.smallest <= n <= own.largest and abs(n) < 2**64]
-        return np.array([*dict.fromkeys(whole), own.largest, own.smallest], object)
+        integers = [int(n) for n in signed if own.smallest <= n <= own.largest and abs(n) < 2**64]
+        return np.array([*dict.fromkeys(integers), own.largest, own.smallest], object)
     fine = Fraction(2) ** (own.float_format.emin - own.float_format.precision + 1)
     numbers = [n + d * max(_last_bit(own, n), fine) for n in exact for d in (0, 1, -1)]
     held = [float(s * n) for n in numbers for s in (1, -1) if n <= Fraction(own.float_format.largest)]
-    found = np.array(held).astype(own.dtype)
-    return np.concatenate([found, _nans(own)]) if form.nans else found
+    floats = np.array(held).astype(own.dtype)
+    return np.concatenate([floats, _nans(own)]) if form.nans else floats
 
 
 def _last_bit(own: ElementType, number: Fraction) -> Fraction:
@@ -288,7 +288,7 @@ def _nans(own: ElementType) -> Array:
         return np.array([np.nan]).astype(own.dtype)
     bits, top = own.bits, own.float_format.precision - 1
     exponent = ((1 << (bits - 1)) - 1) >> top << top
-    codes = [sign | exponent | one for sign in (0, 1 << (bits - 1)) for one in (1, 1 << (top - 1) | 1)]
+    codes = [sign | exponent | payload for sign in (0, 1 << (bits - 1)) for payload in (1, 1 << (top - 1) | 1)]
     return np.array(codes, f"u{own.dtype.itemsize}").view(own.dtype)
 
 

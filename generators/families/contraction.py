@@ -49,8 +49,8 @@ def einsum(c: Call, xs: list[Value]) -> Value:
         output = [*dots, *sorted(label for label in set(letters) if letters.count(label) == 1)]
     order = [*output, *(label for label in extents if label not in output)]
     spread = [_arranged(x, labels, order) for x, labels in zip(xs, names, strict=True)]
-    whole = reduce(lambda a, b: a * b, spread).broadcast(*(extents[label] for label in order))
-    return whole.sum(range(len(output), len(order)), keep=False) if len(order) > len(output) else whole
+    products = reduce(lambda a, b: a * b, spread).broadcast(*(extents[label] for label in order))
+    return products.sum(range(len(output), len(order)), keep=False) if len(order) > len(output) else products
 
 
 def matmul(c: Call, a: Value, b: Value) -> Value:
@@ -68,8 +68,8 @@ def matmul_integer(c: Call, a: Value, b: Value, a_zero: Value | None = None, b_z
     [batch..., 1, N]. Source: ONNX MatMulInteger-10.
     """
     a, b = (
-        v.cast("int32") if zero is None else v.cast("int32") - _spread(c, zero, v, place).cast("int32")
-        for v, zero, place in ((a, a_zero, -2), (b, b_zero, -1))
+        v.cast("int32") if zero is None else v.cast("int32") - _spread(c, zero, v, axis).cast("int32")
+        for v, zero, axis in ((a, a_zero, -2), (b, b_zero, -1))
     )
     return _multiplied(c, a, b)
 
@@ -104,12 +104,12 @@ def qlinear_matmul(
     return coded(quotient, y_zero, to)
 
 
-def _spread(c: Call, v: Value, x: Value, place: int) -> Value:
-    """A scale or zero point for each row (`place` -2) or column (-1) of x, or for all, that broadcasts to x."""
+def _spread(c: Call, v: Value, x: Value, axis: int) -> Value:
+    """A scale or zero point for each row (`axis` -2) or column (-1) of x, or for all, that broadcasts to x."""
     if v.rank == 0:
         return v
-    own = tuple(extent if at - x.rank != (-3 - place) else 1 for at, extent in enumerate(x.shape))
-    if x.rank == 2 and v.shape == (x.shape[place],):
+    own = tuple(extent if at - x.rank != (-3 - axis) else 1 for at, extent in enumerate(x.shape))
+    if x.rank == 2 and v.shape == (x.shape[axis],):
         return v.reshape(*own)
     if v.size == 1 and v.shape != own:
         c.open("one-element")
@@ -157,16 +157,16 @@ def gemm(c: Call, a: Value, b: Value, addend: Value | None = None) -> Value:
     return (product + addend).either(_accumulated(c, a, b, addend))
 
 
-def _stretches(c: Call, shape: tuple[int, ...], whole: tuple[int, ...]) -> None:
+def _stretches(c: Call, shape: tuple[int, ...], target: tuple[int, ...]) -> None:
     """Require that a shape broadcasts to another, by the version's rule."""
-    fits = len(shape) <= len(whole) and all(e in (1, d) for e, d in zip(shape[::-1], whole[::-1], strict=False))
+    fits = len(shape) <= len(target) and all(e in (1, d) for e, d in zip(shape[::-1], target[::-1], strict=False))
     if "broadcast" in c.clauses:
         c.require("broadcast", fits)
     elif not c.attr("broadcast"):
-        c.require("same-shape", shape == whole)
+        c.require("same-shape", shape == target)
     else:
         c.require("broadcast-early", fits)
-        if math.prod(shape) != 1 and shape != whole[len(whole) - len(shape) :]:
+        if math.prod(shape) != 1 and shape != target[len(target) - len(shape) :]:
             c.open("stretched-otherwise")
 
 
@@ -181,8 +181,8 @@ def _scaled_whole(c: Call, product: Value, addend: Value | None, alpha: float, b
         alpha, beta = way(alpha), way(beta)
     wide = product.cast("float64") * alpha
     wide = wide if addend is None else wide + addend.cast("float64") * beta
-    whole = wide.trunc()
-    return whole.cast(product.type).undefined(~whole.equal(wide))
+    truncated = wide.trunc()
+    return truncated.cast(product.type).undefined(~truncated.equal(wide))
 
 
 def _away(number: float) -> int:
@@ -215,7 +215,7 @@ def det(c: Call, x: Value) -> Value:
     minors = rows[:, 0, :].reshape(-1, m) if math.prod(batch) else rows.reshape(0, m)
     for r in range(1, m):  # of the first r + 1 rows, for each choice of r + 1 columns
         sets = list(combinations(range(m), r + 1))
-        before = {chosen: place for place, chosen in enumerate(combinations(range(m), r))}
+        before = {chosen: index for index, chosen in enumerate(combinations(range(m), r))}
         columns = np.array([j for chosen in sets for j in chosen])
         places = np.array([before[tuple(k for k in chosen if k != j)] for chosen in sets for j in chosen])
         signs = np.array([[(-1.0) ** (r + i) for _ in sets for i in range(r + 1)]])
@@ -249,10 +249,10 @@ def _arranged(x: Value, labels: list[object], order: list[object]) -> Value:
     """The operand with a dimension per label of `order`, 1 if it lacks the label; repeated labels select diagonals."""
     kept = list(dict.fromkeys(labels))
     for label in kept:
-        places = [i for i, one in enumerate(labels) if one == label]
+        places = [i for i, other in enumerate(labels) if other == label]
         while len(places) > 1:
-            x, labels = _diagonal(x, places[0], places[1]), [one for i, one in enumerate(labels) if i != places[1]]
-            places = [i for i, one in enumerate(labels) if one == label]
+            x, labels = _diagonal(x, places[0], places[1]), [other for i, other in enumerate(labels) if i != places[1]]
+            places = [i for i, other in enumerate(labels) if other == label]
     x = x.transpose(*(labels.index(label) for label in order if label in labels))
     extents = iter(x.shape)
     return x.reshape(*(next(extents) if label in labels else 1 for label in order))

@@ -23,7 +23,7 @@ def conv_integer(c: Call, x: Value, w: Value, x_zero: Value | None = None, w_zer
     x: [N, C, spatial...]; w: [M, C / group, kernel...]; x_zero: rank 0; w_zero: rank 0 or [M]; result:
     [N, M, spatial...]. Source: ONNX ConvInteger-10.
     """
-    x = x.cast("int32") if x_zero is None else x.cast("int32") - _whole(c, x_zero).cast("int32")
+    x = x.cast("int32") if x_zero is None else x.cast("int32") - _scalar(c, x_zero).cast("int32")
     w = w.cast("int32") if w_zero is None else w.cast("int32") - _per_output(c, w_zero, w).cast("int32")
     return _correlated(c, x, w, None)
 
@@ -47,14 +47,14 @@ def qlinear_conv(
     """
     pairs = ((x_scale, x_zero), (w_scale, w_zero), (y_scale, y_zero))
     c.require("zero-point-shape", all(scale.shape == zero.shape for scale, zero in pairs))
-    x_scale, x_zero, y_scale, y_zero = (_whole(c, v) for v in (x_scale, x_zero, y_scale, y_zero))
+    x_scale, x_zero, y_scale, y_zero = (_scalar(c, v) for v in (x_scale, x_zero, y_scale, y_zero))
     w_scale, w_zero = (_per_output(c, v, w) for v in (w_scale, w_zero))
     bias = None if b is None else b.cast(x_scale.type) * (x_scale * (w_scale.reshape(-1) if w_scale.rank else w_scale))
     y = _correlated(c, number(x, x_zero, x_scale), number(w, w_zero, w_scale), bias)
     return coded(y / y_scale, y_zero, element_type(str(c.output_types["y"])))
 
 
-def _whole(c: Call, v: Value) -> Value:
+def _scalar(c: Call, v: Value) -> Value:
     """A scale or zero point that must be one number."""
     c.require("per-tensor", v.size == 1)
     if v.rank:
@@ -65,7 +65,7 @@ def _whole(c: Call, v: Value) -> Value:
 def _per_output(c: Call, v: Value, w: Value) -> Value:
     """A scale or zero point for all of w, or for each output channel, that broadcasts to w."""
     if v.rank == 0 or (v.shape == (1,) and w.shape[0] != 1):
-        return _whole(c, v)
+        return _scalar(c, v)
     c.require("per-output", v.shape == w.shape[:1])
     return v.reshape(-1, *(1,) * (w.rank - 1))
 
@@ -132,8 +132,8 @@ def conv_transpose(c: Call, x: Value, w: Value, b: Value | None = None) -> Value
         c.require("output-padding-range", all(0 <= e < limit for e, limit in zip(more, limits, strict=True)))
     spans = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True)]
     axes = list(zip(x.shape[2:], strides, spans, more, strict=True))
-    whole = [step * (extent - 1) + span + extra for extent, step, span, extra in axes]
-    crops = _crops(c, whole, x.shape[2:], spans)
+    uncropped = [step * (extent - 1) + span + extra for extent, step, span, extra in axes]
+    crops = _crops(c, uncropped, x.shape[2:], spans)
     for at, (extent, step, span, extra) in enumerate(axes):
         shape, axis = x.shape, 2 + at
         x = x.reshape(*shape[: axis + 1], 1, *shape[axis + 1 :])
@@ -143,36 +143,36 @@ def conv_transpose(c: Call, x: Value, w: Value, b: Value | None = None) -> Value
         ends = span - 1 + more_before, span - 1 + extra + more_after
         x = x.pad(tuple(ends if i == axis else (0, 0) for i in range(x.rank)), 0)
         start = crops[at][0] + more_before
-        stop = more_before + whole[at] - crops[at][1] + span - 1
+        stop = more_before + uncropped[at] - crops[at][1] + span - 1
         x = x[(slice(None),) * axis + (slice(start, stop),)]
     w = w.reshape(groups, w.shape[0] // groups, w.shape[1], *kernel).transpose(0, 2, 1, *range(3, 3 + k))
     w = w.reshape(m, x.shape[1] // groups, *kernel).flip(tuple(range(2, 2 + k)))
     return _products(c, x, w, b, (1,) * k, dilations)
 
 
-def _crops(c: Call, whole: list[int], extents: tuple[int, ...], spans: list[int]) -> list[tuple[int, int]]:
+def _crops(c: Call, uncropped: list[int], extents: tuple[int, ...], spans: list[int]) -> list[tuple[int, int]]:
     """The numbers of elements to crop before and after each spatial axis: from pads, or from a given output shape.
 
-    A negative one means as many zeros. `whole`: the extents without a crop.
+    A negative one means as many zeros. `uncropped`: the extents without a crop.
     """
-    k, way, pads, wanted = len(whole), c.attr("auto_pad"), c.ints("pads"), c.ints("output_shape")
+    k, way, pads, wanted = len(uncropped), c.attr("auto_pad"), c.ints("pads"), c.ints("output_shape")
     c.require("auto-pad", way in ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"))
     c.require("not-both", pads is None or way == "NOTSET")
     if wanted is None and not way.startswith("SAME"):
         c.require("pads-length", pads is None or len(pads) == 2 * k)
         crops = list(zip(pads[:k], pads[k:], strict=True)) if pads else [(0, 0)] * k
-        c.require("something-left", all(extent >= sum(sides) for extent, sides in zip(whole, crops, strict=True)))
+        c.require("something-left", all(extent >= sum(sides) for extent, sides in zip(uncropped, crops, strict=True)))
         return crops
     c.require_if_stated("output-shape-length", wanted is None or len(wanted) == k)
     strides = c.ints("strides") or (1,) * k
     early = wanted is None and "same" not in c.clauses and any(step != 1 for step in strides)
     totals = {
-        "times-stride": [a - n * step for a, n, step in zip(whole, extents, strides, strict=True)],
+        "times-stride": [a - n * step for a, n, step in zip(uncropped, extents, strides, strict=True)],
         "as-unstrided": [span - 1 for span in spans],
-        "as-input": [a - n for a, n in zip(whole, extents, strict=True)],
+        "as-input": [a - n for a, n in zip(uncropped, extents, strict=True)],
     }[c.open("same-strided-early") if early else "times-stride"]
     if wanted is not None:
-        totals = [extent - goal for extent, goal in zip(whole, wanted, strict=True)]
+        totals = [extent - goal for extent, goal in zip(uncropped, wanted, strict=True)]
     if min(totals) < 0:
         way_out = c.open("larger")
         if way_out == "as-much-as-there-is":
@@ -210,7 +210,7 @@ def framing(
     for extent, size, step, dilation in zip(extents, kernel, strides, dilations, strict=True):
         reach = (size - 1) * dilation
         goal = extent if size_of == "as-input" else -(-extent // step)
-        whole = reach if size_of == "as-unstrided" else max(0, (goal - 1) * step + reach + 1 - extent)
-        small, large = whole // 2, whole - whole // 2
+        total = reach if size_of == "as-unstrided" else max(0, (goal - 1) * step + reach + 1 - extent)
+        small, large = total // 2, total - total // 2
         sides.append((small, large) if way == "SAME_UPPER" else (large, small))
     return tuple(sides)

@@ -33,8 +33,8 @@ def rotary_embedding(c: Call, x: Value, cos: Value, sin: Value, positions: Value
     turned, rest = x[..., :size], x[..., size:]
     paired = (size // 2, 2) if c.attr("interleaved") else (2, size // 2)
     pairs = turned.reshape(*x.shape[:3], *paired)
-    one, other = (pairs[..., i] if c.attr("interleaved") else pairs[..., i, :] for i in (0, 1))
-    real, imaginary = cos * one - sin * other, sin * one + cos * other
+    left, right = (pairs[..., i] if c.attr("interleaved") else pairs[..., i, :] for i in (0, 1))
+    real, imaginary = cos * left - sin * right, sin * left + cos * right
     if c.attr("interleaved"):
         y = real.reshape(*real.shape, 1).concat([imaginary.reshape(*real.shape, 1)], 4).reshape(*turned.shape)
     else:
@@ -60,15 +60,15 @@ def causal_conv_with_state(
     c.require("bias", b is None or b.shape == (channels,))
     c.require("state", past is None or past.shape == (batch, channels, k - 1))
     before = c.constant(0.0, x.type).broadcast(batch, channels, k - 1) if past is None else past
-    whole = before.concat([x], 2)
+    joined = before.concat([x], 2)
     if not length:
-        return x, whole
-    seen, weights = whole.windows((k,), (1,), (1,)), w.reshape(1, channels, k, 1)
+        return x, joined
+    seen, weights = joined.windows((k,), (1,), (1,)), w.reshape(1, channels, k, 1)
     if b is not None:  # one more addend, in any order
         seen = seen.concat([c.constant(1.0, x.type).broadcast(batch, channels, length, 1)], 3)
         weights = weights.concat([b.reshape(1, channels, 1, 1)], 2)
     y = seen.matmul(weights).reshape(*x.shape)
-    return y if way == "none" else y * y.sigmoid(), whole[..., length:]
+    return y if way == "none" else y * y.sigmoid(), joined[..., length:]
 
 
 def linear_attention(
@@ -107,7 +107,7 @@ def linear_attention(
     s = c.constant(0.0, query.type).broadcast(batch, heads, dk, dv) if past is None else past.cast(query.type)
     scale = c.float32("scale")
     root = c.constant(dk, query.type).sqrt()
-    found = [c.constant(0.0, query.type).broadcast(batch, 0, queries * dv)]
+    outputs = [c.constant(0.0, query.type).broadcast(batch, 0, queries * dv)]
     for t in range(length):
         k, v = key[:, t].reshape(batch, heads, dk, 1), value[:, t].reshape(batch, heads, 1, dv)
         if gated and decay is not None:
@@ -119,8 +119,8 @@ def linear_attention(
             s = s.either(s.cast(stored).cast(query.type))
         q = query[:, t].reshape(batch, heads, queries // heads, dk)
         o = q.matmul(s).reshape(batch, 1, queries * dv)
-        found.append(o * scale if scale else (o / root).either(o * (1.0 / root)))
-    return found[0].concat(found[1:], 1), s
+        outputs.append(o * scale if scale else (o / root).either(o * (1.0 / root)))
+    return outputs[0].concat(outputs[1:], 1), s
 
 
 def rows(drawing: Drawing) -> Array:

@@ -31,9 +31,9 @@ def non_max_suppression(
     """
     n, p = boxes.shape[:2]
     c.require("shapes", boxes.shape == (n, p, 4) and scores.rank == 3 and (scores.shape[0], scores.shape[2]) == (n, p))
-    for one in (most, overlap, least):
-        c.require("one-number", one is None or one.size == 1)
-        if one is not None and one.rank:
+    for scalar in (most, overlap, least):
+        c.require("one-number", scalar is None or scalar.size == 1)
+        if scalar is not None and scalar.rank:
             c.open("rank")
     limit = 0 if most is None else int(c.known("max_output_boxes_per_class").reshape(()))
     threshold = mpq(0) if overlap is None else mpq(float(c.known("iou_threshold").reshape(())))
@@ -50,7 +50,7 @@ def non_max_suppression(
         later = -1 if len({mine[box] for box in wanted}) < len(wanted) and c.open("score-ties") == "higher-index" else 1
         kept: list[int] = []
         for box in sorted(wanted, key=lambda box: (-mine[box], later * box)):
-            near = (_overlap(corners[batch][box], corners[batch][one], flat) for one in kept)
+            near = (_overlap(corners[batch][box], corners[batch][other], flat) for other in kept)
             if len(kept) < limit and not any(part > threshold for part in near):
                 kept.append(box)
         rows += [(batch, group, box) for box in kept]
@@ -66,38 +66,38 @@ def _corners(c: Call, box: Array) -> tuple[mpq, mpq, mpq, mpq]:
     return min(a, d), min(b, e), max(a, d), max(b, e)
 
 
-def _overlap(one: tuple[mpq, ...], other: tuple[mpq, ...], flat: mpq) -> mpq:
+def _overlap(first: tuple[mpq, ...], second: tuple[mpq, ...], flat: mpq) -> mpq:
     """Intersection over union; `flat` for two boxes without an area."""
-    height = min(one[2], other[2]) - max(one[0], other[0])
-    width = min(one[3], other[3]) - max(one[1], other[1])
+    height = min(first[2], second[2]) - max(first[0], second[0])
+    width = min(first[3], second[3]) - max(first[1], second[1])
     shared = max(height, mpq(0)) * max(width, mpq(0))
-    whole = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other)) - shared
-    return shared / whole if whole else flat
+    union = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (first, second)) - shared
+    return shared / union if union else flat
 
 
 def separate(drawing: Drawing) -> Array:
     """Boxes that do not overlap, with whole numbers as sizes."""
-    return _boxes(drawing, lambda place, size: (8 * place, 0, 1 + size, 4), flip=False)
+    return _boxes(drawing, lambda index, size: (8 * index, 0, 1 + size, 4), flip=False)
 
 
 def nested(drawing: Drawing) -> Array:
     """Boxes that overlap by a half, a quarter, an eighth and so on, or not at all."""
-    return _boxes(drawing, lambda place, size: (place % 4 * 2, 0, 4, 1 + size % 2 * 3), flip=False)
+    return _boxes(drawing, lambda index, size: (index % 4 * 2, 0, 4, 1 + size % 2 * 3), flip=False)
 
 
 def flipped(drawing: Drawing) -> Array:
     """Like `nested`, with corners in any order."""
-    return _boxes(drawing, lambda place, size: (place % 4 * 2, 0, 4, 1 + size % 2 * 3), flip=True)
+    return _boxes(drawing, lambda index, size: (index % 4 * 2, 0, 4, 1 + size % 2 * 3), flip=True)
 
 
 def identical(drawing: Drawing) -> Array:
     """The same box, many times."""
-    return _boxes(drawing, lambda place, size: (place * 0, 0, 4, size * 0 + 4), flip=False)
+    return _boxes(drawing, lambda index, size: (index * 0, 0, 4, size * 0 + 4), flip=False)
 
 
 def without_area(drawing: Drawing) -> Array:
     """Boxes without height, some of them equal."""
-    return _boxes(drawing, lambda place, size: (place % 3, 0, 0, 1 + size), flip=False)
+    return _boxes(drawing, lambda index, size: (index % 3, 0, 0, 1 + size), flip=False)
 
 
 def _boxes(drawing: Drawing, box: Callable[[Array, Array], tuple[Any, ...]], *, flip: bool) -> Array:
@@ -106,12 +106,12 @@ def _boxes(drawing: Drawing, box: Callable[[Array, Array], tuple[Any, ...]], *, 
     size = drawing.draw.below(4, count)
     y, x, height, width = (np.broadcast_to(part, size.shape).astype(float) for part in box(np.arange(count), size))
     if drawing.attributes.get("center_point_box") == 1:
-        found = (x + width / 2, y + height / 2, width, height)
+        parts = (x + width / 2, y + height / 2, width, height)
     else:
         turn = drawing.draw.below(4, count) if flip else size * 0
         high, left = np.where(turn & 1, y + height, y), np.where(turn & 2, x + width, x)
-        found = (high, left, 2 * y + height - high, 2 * x + width - left)
-    return np.stack(found, -1).reshape(len(size), drawing.size)
+        parts = (high, left, 2 * y + height - high, 2 * x + width - left)
+    return np.stack(parts, -1).reshape(len(size), drawing.size)
 
 
 def distinct(drawing: Drawing) -> Array:
@@ -160,14 +160,14 @@ def roi_align(c: Call, x: Value, rois: Value, batch_indices: Value) -> Value:
     c.require("batch-range", bool(((images >= 0) & (images < x.shape[0])).all()))
     scale, shift = mpq(c.float32("spatial_scale")), mpq(1, 2) if way == "half_pixel" else mpq(0)
     sizes, ratio = (c.attr("output_height"), c.attr("output_width")), c.attr("sampling_ratio")
-    found = []
+    regions = []
     for image, row in zip(images.tolist(), c.known(rois), strict=True):
         x1, y1, x2, y2 = (mpq(float(v)) * scale - shift for v in row)
         small = y2 - y1 < 1 or x2 - x1 < 1
         if small:
             c.open("small")
-        found.append(_pooled(c, x[image], ((y1, y2), (x1, x2)), sizes, ratio, free=small))
-    return _regions(c, found, x, sizes)
+        regions.append(_pooled(c, x[image], ((y1, y2), (x1, x2)), sizes, ratio, free=small))
+    return _regions(c, regions, x, sizes)
 
 
 def align_regions(c: Call, x: Value, rois: Value, batch_indices: Value) -> Value:
@@ -186,7 +186,7 @@ def align_regions(c: Call, x: Value, rois: Value, batch_indices: Value) -> Value
     scale = mpq(c.float32("spatial_scale"))
     c.require("sizes", min(sizes) > 0 and ratio >= 0 and scale > 0)
     half = mpq(1, 2)
-    found = []
+    regions = []
     for image, row in zip(images.tolist(), c.known(rois), strict=True):
         points = [mpq(float(v)) for v in row]
         if way == "half_pixel":
@@ -197,8 +197,8 @@ def align_regions(c: Call, x: Value, rois: Value, batch_indices: Value) -> Value
             x2, y2 = max(x2, x1 + 1), max(y2, y1 + 1)
         elif x2 <= x1 or y2 <= y1:
             c.open("turned")
-        found.append(_pooled(c, x[image], ((y1, y2), (x1, x2)), sizes, ratio, free=False))
-    return _regions(c, found, x, sizes)
+        regions.append(_pooled(c, x[image], ((y1, y2), (x1, x2)), sizes, ratio, free=False))
+    return _regions(c, regions, x, sizes)
 
 
 def _pooled(
@@ -224,11 +224,11 @@ def _pooled(
     return y.undefined(c.constant(free, "bool").broadcast(*y.shape)) if free else y
 
 
-def _regions(c: Call, found: Sequence[Value], x: Value, sizes: Sequence[int]) -> Value:
+def _regions(c: Call, regions: Sequence[Value], x: Value, sizes: Sequence[int]) -> Value:
     """The cells of all regions, stacked."""
-    if not found:
+    if not regions:
         return c.constant(0.0, x.type).broadcast(0, x.shape[1], *sizes)
-    return found[0].stack(*found[1:])
+    return regions[0].stack(*regions[1:])
 
 
 def _sampled(c: Call, x: Value, lines: Sequence[Sequence[Sequence[mpq]]]) -> Value:

@@ -48,10 +48,10 @@ def gradient(c: Call, given: list[Value]) -> tuple[Value, ...]:
 
 
 def _made(c: Call, node: Node, values: Mapping[str, Value]) -> Value:
-    told = {one.name: one.value for one in node.attributes}
+    attributes = {attribute.name: attribute.value for attribute in node.attributes}
     operands = [values[name] for name in node.inputs]
     match node.operator.name:
-        case "Constant" if isinstance(tensor := told["value"], Tensor):
+        case "Constant" if isinstance(tensor := attributes["value"], Tensor):
             return c.constant(tensor.array(), tensor.type)
         case "Cast":
             return operands[0].cast("float32")

@@ -48,10 +48,10 @@ def image_decoder(c: Call, stream: Value) -> Value:
     if wanted == "Grayscale":
         grey = (pixels.value == pixels.value[:, :, :1]).all(2, keepdims=True)
         weights = np.array([0.299, 0.587, 0.114])
-        pixels = Pixels(*(np.where(grey, one[:, :, :1], np.rint(one @ weights)[:, :, None]) for one in pixels))
+        pixels = Pixels(*(np.where(grey, rgb[:, :, :1], np.rint(rgb @ weights)[:, :, None]) for rgb in pixels))
     elif wanted == "BGR":
-        pixels = Pixels(*(one[:, :, ::-1] for one in pixels))
-    y, low, high = (c.constant(one.astype(np.int64), "uint8") for one in pixels)
+        pixels = Pixels(*(samples[:, :, ::-1] for samples in pixels))
+    y, low, high = (c.constant(samples.astype(np.int64), "uint8") for samples in pixels)
     if (pixels.low < pixels.high).any():
         y = y.between(low, high)
     if wanted != "Grayscale" or grey.all():
@@ -77,11 +77,11 @@ def _decoded(data: bytes, repeats: Callable[[], bool]) -> Pixels | None:
     ):
         if data.startswith(magic):
             try:
-                found = decode(data)
+                picture = decode(data)
             except (struct.error, zlib.error, ValueError, IndexError, KeyError):
                 return None
-            pixels = found if isinstance(found, Pixels) else Pixels(found, found, found)
-            return Pixels(*(np.broadcast_to(one, (*one.shape[:2], 3)).astype(np.int64) for one in pixels))
+            pixels = picture if isinstance(picture, Pixels) else Pixels(picture, picture, picture)
+            return Pixels(*(np.broadcast_to(samples, (*samples.shape[:2], 3)).astype(np.int64) for samples in pixels))
     return None
 
 
@@ -241,10 +241,10 @@ def _to_tiff(samples: Array, order: str) -> bytes:
     end = 8 + 2 + 12 * len(entries) + 4
     directory = struct.pack(order + "H", len(entries))
     for tag, kind, count, value in entries:
-        place = {273: end + len(tail), 258: end if channels == 3 else value}.get(tag, value)
+        field = {273: end + len(tail), 258: end if channels == 3 else value}.get(tag, value)
         short = kind == 3 and count == 1
         directory += struct.pack(order + "HHI", tag, kind, count)
-        directory += struct.pack(order + "HH", place, 0) if short else struct.pack(order + "I", place)
+        directory += struct.pack(order + "HH", field, 0) if short else struct.pack(order + "I", field)
     mark = b"II*\0" if order == "<" else b"MM\0*"
     return mark + struct.pack(order + "I", 8) + directory + struct.pack(order + "I", 0) + tail + body
 
@@ -253,35 +253,35 @@ def _of_tiff(data: bytes) -> Array:
     order = "<" if data.startswith(b"II") else ">"
     (at,) = struct.unpack(order + "I", data[4:8])
     (count,) = struct.unpack(order + "H", data[at : at + 2])
-    found = {}
+    tags = {}
     for i in range(at + 2, at + 2 + 12 * count, 12):
         tag, kind, many = struct.unpack(order + "HHI", data[i : i + 8])
         short = kind == 3 and many == 1
-        (found[tag],) = struct.unpack(order + ("H" if short else "I"), data[i + 8 : i + (10 if short else 12)])
-    if found[259] != 1 or found[278] < found[257] or found[262] not in (1, 2):
+        (tags[tag],) = struct.unpack(order + ("H" if short else "I"), data[i + 8 : i + (10 if short else 12)])
+    if tags[259] != 1 or tags[278] < tags[257] or tags[262] not in (1, 2):
         raise OverflowError("no TIFF that is compressed, of several strips or with a palette is decoded here")
-    shape = found[257], found[256], found[277]
-    return np.frombuffer(data[found[273] : found[273] + found[279]], np.uint8).reshape(shape)
+    shape = tags[257], tags[256], tags[277]
+    return np.frombuffer(data[tags[273] : tags[273] + tags[279]], np.uint8).reshape(shape)
 
 
 def _blocks(height: int, width: int, parts: int) -> Array:
     """Luma and chroma of blocks whose colours every decoder rounds the same way."""
-    found = _samples(height, width, parts)
+    blocks = _samples(height, width, parts)
     while parts == 3:
-        blue, red = found[..., 1] - 128, found[..., 2] - 128
+        blue, red = blocks[..., 1] - 128, blocks[..., 2] - 128
         exact = [1.402 * red, (0.114 * 1.772 * blue + 0.299 * 1.402 * red) / 0.587, 1.772 * blue]
-        near = np.any([np.abs(one % 1 - 0.5) < 2 * _TIE for one in exact], axis=0)
+        near = np.any([np.abs(colour % 1 - 0.5) < 2 * _TIE for colour in exact], axis=0)
         if not near.any():
             break
-        found[..., 1:] = np.where(near[..., None], (found[..., 1:] * 5 + 7) % 256, found[..., 1:])
-    return found
+        blocks[..., 1:] = np.where(near[..., None], (blocks[..., 1:] * 5 + 7) % 256, blocks[..., 1:])
+    return blocks
 
 
 def _samples(height: int, width: int, channels: int, levels: int = 256) -> Array:
     """Reproducible pseudo-random samples; every fourth pixel is grey, the first is black and the last is white."""
     places = np.arange(height * width * channels, dtype=np.uint64)
-    found = ((places * np.uint64(2654435761) + np.uint64(12345)) >> np.uint64(9)) % np.uint64(levels)
-    samples = found.astype(np.int64).reshape(height * width, channels)
+    drawn = ((places * np.uint64(2654435761) + np.uint64(12345)) >> np.uint64(9)) % np.uint64(levels)
+    samples = drawn.astype(np.int64).reshape(height * width, channels)
     samples[::4] = samples[::4, :1]
     samples[0], samples[-1] = 0, levels - 1
     return samples.reshape(height, width, channels)
@@ -326,10 +326,10 @@ def _drawn(drawing: Drawing, name: str) -> Array:
     """A picture in a format, with a size that gives the wanted number of bytes; truncated if no size does."""
     encode = _encoders()[name]
     longer = b""
-    for one in itertools.starmap(encode, _SIZES):
-        if len(one) >= drawing.size:
-            longer = one
-        if len(one) == drawing.size:
+    for picture in itertools.starmap(encode, _SIZES):
+        if len(picture) >= drawing.size:
+            longer = picture
+        if len(picture) == drawing.size:
             break
     cut = np.frombuffer(longer[: drawing.size].ljust(drawing.size, b"\0"), np.uint8)
     return cut.astype(np.int64)[None]

@@ -41,7 +41,7 @@ def gather_elements(c: Call, data: Value, indices: Value) -> Value:
     axis, extent = axis % data.rank, data.shape[axis]
     c.require("index-range", (indices < extent) & (indices >= -extent))
     pairs = zip(data.shape, indices.shape, strict=True)
-    c.require("within", all(n <= d or place == axis for place, (d, n) in enumerate(pairs)))
+    c.require("within", all(n <= d or dimension == axis for dimension, (d, n) in enumerate(pairs)))
     return data.along(indices, axis)
 
 
@@ -61,7 +61,7 @@ def gather_nd(c: Call, data: Value, indices: Value) -> Value:
     extents = c.constant(np.array(chosen, np.int64), "int64")
     c.require("index-range", (indices < extents) & (indices >= -extents))
     wrapped = (indices + extents).where(indices < 0, indices)
-    strides = [math.prod(chosen[place + 1 :]) for place in range(len(chosen))]
+    strides = [math.prod(chosen[index + 1 :]) for index in range(len(chosen))]
     flat = (wrapped * c.constant(np.array(strides, np.int64), "int64")).sum(-1, keep=False)
     if batch:
         starts = np.arange(batches) * math.prod(chosen)

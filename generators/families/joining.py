@@ -54,8 +54,8 @@ def _equal(c: Call, extent: int, parts: int) -> tuple[int, ...]:
     if length * (parts - 1) <= extent:
         return (*(length,) * (parts - 1), extent - length * (parts - 1))
     if c.open("too-short") == "spread":
-        return tuple(extent // parts + (place < extent % parts) for place in range(parts))
-    return tuple(min(length, max(0, extent - place * length)) for place in range(parts))
+        return tuple(extent // parts + (part < extent % parts) for part in range(parts))
+    return tuple(min(length, max(0, extent - part * length)) for part in range(parts))
 
 
 def _axis(c: Call, rank: int, axis: int) -> int:

@@ -112,19 +112,19 @@ def decoded_jpeg(data: bytes, repeats: Callable[[], bool] = lambda: False) -> Pi
     units = -(-height // (8 * down)), -(-width // (8 * across))
     shapes = [((units[0] * d, units[1] * a), a, d) for a, d in factors]
     places = [segments[0xDA][2 + 2 * i] for i in range(count)]
-    coefficients = _coefficients(bits, shapes, segments[0xC4], [(place >> 4, place & 15) for place in places])
+    coefficients = _coefficients(bits, shapes, segments[0xC4], [(byte >> 4, byte & 15) for byte in places])
     planes = []
-    for i, (found, (a, d)) in enumerate(zip(coefficients, factors, strict=True)):
+    for i, (quantized, (a, d)) in enumerate(zip(coefficients, factors, strict=True)):
         rows, columns = -(-height * d // down), -(-width * a // across)
-        exact = _samples(found * np.array(quanta[segments[0xC0][8 + 3 * i]]))
+        exact = _samples(quantized * np.array(quanta[segments[0xC0][8 + 3 * i]]))
         planes.append(Pixels(*(plane[:rows, :columns] for plane in exact)))
     if count == 1:
         return Pixels(*(plane[:, :, None].astype(np.int64) for plane in planes[0]))
     if across == 2 and width <= 4 and repeats():
-        chroma = [Pixels(*(one.repeat(down, 0).repeat(across, 1) for one in plane)) for plane in planes[1:]]
+        chroma = [Pixels(*(samples.repeat(down, 0).repeat(across, 1) for samples in plane)) for plane in planes[1:]]
     else:
         chroma = [_upsampled(plane, across, down) for plane in planes[1:]]
-    return _coloured(planes[0], *(Pixels(*(plane[:height, :width] for plane in one)) for one in chroma))
+    return _coloured(planes[0], *(Pixels(*(samples[:height, :width] for samples in plane)) for plane in chroma))
 
 
 def _units(shapes: Sequence[Shape]) -> list[tuple[int, tuple[int, int]]]:
@@ -140,13 +140,13 @@ def _units(shapes: Sequence[Shape]) -> list[tuple[int, tuple[int, int]]]:
 
 def canonical(lengths: Sequence[int], symbols: Sequence[int]) -> dict[str, int]:
     """A Huffman table, from bit strings to symbols; `lengths` has the number of codes of each length from 1 on."""
-    found, code, rest = dict[str, int](), 0, iter(symbols)
+    table, code, rest = dict[str, int](), 0, iter(symbols)
     for length, count in enumerate(lengths, 1):
         for _ in range(count):
-            found[f"{code:0{length}b}"] = next(rest)
+            table[f"{code:0{length}b}"] = next(rest)
             code += 1
         code <<= 1
-    return found
+    return table
 
 
 def _magnitude(number: int) -> tuple[int, str]:
@@ -155,16 +155,16 @@ def _magnitude(number: int) -> tuple[int, str]:
     return size, f"{number if number > 0 else number + (1 << size) - 1:0{size}b}" if size else ""
 
 
-def read_code(bits: str, place: int, table: Mapping[str, int]) -> tuple[int, int]:
+def read_code(bits: str, position: int, table: Mapping[str, int]) -> tuple[int, int]:
     """The symbol of the code at a position, and the position after it."""
-    for end in range(place + 1, min(place + 16, len(bits)) + 1):
-        if bits[place:end] in table:
-            return table[bits[place:end]], end
+    for end in range(position + 1, min(position + 16, len(bits)) + 1):
+        if bits[position:end] in table:
+            return table[bits[position:end]], end
     raise ValueError("no code")
 
 
-def _signed(bits: str, place: int, size: int) -> int:
-    number = int(bits[place : place + size] or "0", 2)
+def _signed(bits: str, position: int, size: int) -> int:
+    number = int(bits[position : position + size] or "0", 2)
     return number if not size or number >> (size - 1) else number - (1 << size) + 1
 
 
@@ -178,22 +178,22 @@ def _coefficients(bits: str, shapes: Sequence[Shape], written: bytes, chosen: Se
         count = sum(written[1:17])
         tables[written[0]] = canonical(tuple(written[1:17]), tuple(written[17 : 17 + count]))
         written = written[17 + count :]
-    found = [np.zeros((*shape, 64), np.int64) for shape, _, _ in shapes]
-    place, last = 0, [0] * len(shapes)
+    coefficients = [np.zeros((*shape, 64), np.int64) for shape, _, _ in shapes]
+    position, last = 0, [0] * len(shapes)
     for i, at in _units(shapes):
         first, others = tables[chosen[i][0]], tables[0x10 | chosen[i][1]]
-        size, place = read_code(bits, place, first)
-        last[i] += _signed(bits, place, size)
-        found[i][(*at, 0)] = last[i]
-        place, k = place + size, 1
+        size, position = read_code(bits, position, first)
+        last[i] += _signed(bits, position, size)
+        coefficients[i][(*at, 0)] = last[i]
+        position, k = position + size, 1
         while k < 64:
-            symbol, place = read_code(bits, place, others)
+            symbol, position = read_code(bits, position, others)
             if not symbol:
                 break
             k, size = k + (symbol >> 4), symbol & 15
-            found[i][(*at, k)] = _signed(bits, place, size)
-            place, k = place + size, k + 1
-    return found
+            coefficients[i][(*at, k)] = _signed(bits, position, size)
+            position, k = position + size, k + 1
+    return coefficients
 
 
 def _samples(coefficients: Array) -> Pixels:
@@ -209,7 +209,7 @@ def _samples(coefficients: Array) -> Pixels:
     sure = ~coefficients[..., 1:].any(-1) & (coefficients[..., 0] % 8 == 0)
     off = np.where(sure, 0, 1)[:, :, None, None]
     ends = np.rint(exact), np.ceil(exact - 0.5) - off, np.floor(exact + 0.5) + off
-    return Pixels(*(np.clip(one, 0, 255).swapaxes(1, 2).reshape(8 * rows, 8 * columns) for one in ends))
+    return Pixels(*(np.clip(samples, 0, 255).swapaxes(1, 2).reshape(8 * rows, 8 * columns) for samples in ends))
 
 
 def _upsampled(plane: Pixels, across: int, down: int) -> Pixels:
@@ -219,9 +219,9 @@ def _upsampled(plane: Pixels, across: int, down: int) -> Pixels:
     neither the order nor whether there are two.
     """
     if down == 1:
-        return Pixels(*(_rounded(_between(one, 1)) for one in plane)) if across == 2 else plane
+        return Pixels(*(_rounded(_between(samples, 1)) for samples in plane)) if across == 2 else plane
     value = _rounded(_between(_rounded(_between(plane.value, 0).T).T, 1))
-    low, high = (_between(_between(one, 0), 1) for one in plane[1:])
+    low, high = (_between(_between(samples, 0), 1) for samples in plane[1:])
     return Pixels(value, np.ceil(low - 1), np.floor(high + 1))
 
 
@@ -242,14 +242,14 @@ def _coloured(y: Pixels, blue: Pixels, red: Pixels) -> Pixels:
     """Red, green and blue from luma and chroma (ITU-T T.871, clause 7), rounded."""
 
     def colours(y: Array, b: Array, r: Array, against: tuple[Array, Array]) -> Array:
-        b, r, other_b, other_r = (one - 128 for one in (b, r, *against))
+        b, r, other_b, other_r = (samples - 128 for samples in (b, r, *against))
         green = y - (0.114 * 1.772 * other_b + 0.299 * 1.402 * other_r) / 0.587
         return np.stack([y + 1.402 * r, green, y + 1.772 * b], -1)
 
     low = np.ceil(colours(y.low, blue.low, red.low, (blue.high, red.high)) - 0.5 - _SLACK)
     high = np.floor(colours(y.high, blue.high, red.high, (blue.low, red.low)) + 0.5 + _SLACK)
     value = np.rint(colours(y.value, blue.value, red.value, (blue.value, red.value)))
-    return Pixels(*(np.clip(one, 0, 255).astype(np.int64) for one in (value, low, high)))
+    return Pixels(*(np.clip(samples, 0, 255).astype(np.int64) for samples in (value, low, high)))
 
 
 def of_blocks(blocks: Array, across: int = 1) -> bytes:
@@ -261,7 +261,7 @@ def of_blocks(blocks: Array, across: int = 1) -> bytes:
     rows, columns, count = blocks.shape
     coefficients = np.zeros((count, rows, columns, 64), np.int64)
     coefficients[..., 0] = np.moveaxis(blocks - 128, -1, 0)
-    parts = [Part(coefficients[0], across), *(Part(one[:, ::across]) for one in coefficients[1:])]
+    parts = [Part(coefficients[0], across), *(Part(plane[:, ::across]) for plane in coefficients[1:])]
     return encoded(8 * rows, 8 * columns, parts, [[8] + [1] * 63])
 
 
@@ -277,12 +277,12 @@ def of_waves(height: int, width: int, across: int = 1, down: int = 1, *, grey: b
 
 def _waves(rows: int, columns: int, quantum: Sequence[int], mean: int, seed: int) -> Array:
     """Quantized coefficients: a mean at most `mean` off the middle, and up to six others of up to 12 per sample."""
-    found = np.zeros((rows * columns, 64), np.int64)
-    for n, block in enumerate(found):
+    blocks = np.zeros((rows * columns, 64), np.int64)
+    for n, block in enumerate(blocks):
         drawn = [((40 * n + 13 * seed + j) * 2654435761 + 12345 >> 9) % 65521 for j in range(13)]
-        places = [63] if n % 7 == 3 else [1 + one % 63 for one in drawn[: 2 + n % 5]]
+        places = [63] if n % 7 == 3 else [1 + number % 63 for number in drawn[: 2 + n % 5]]
         block[0] = (drawn[12] % (2 * mean + 1) - mean) * 8 // quantum[0]
         for k, size in zip(places, itertools.islice(drawn, 6, None), strict=False):
             most = 48 // quantum[k]
             block[k] = size % (2 * most + 1) - most or most
-    return found.reshape(rows, columns, 64)
+    return blocks.reshape(rows, columns, 64)

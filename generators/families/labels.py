@@ -75,7 +75,9 @@ def one_hot_encoder(c: Call, x: Value) -> Value:
     on = x.reshape(*x.shape, 1).equal(c.constant(categories, x.type))
     if taken in ("first", "last"):
         held = categories.tolist()
-        kept = [one not in (held[:place] if taken == "first" else held[place + 1 :]) for place, one in enumerate(held)]
+        kept = [
+            label not in (held[:index] if taken == "first" else held[index + 1 :]) for index, label in enumerate(held)
+        ]
         on = on & c.constant(np.array(kept), "bool")
     if not c.attr("zeros"):
         c.require("fails", on.cast("int32").sum(-1) > 0)
@@ -85,14 +87,14 @@ def one_hot_encoder(c: Call, x: Value) -> Value:
 
 def _list(c: Call, side: str) -> tuple[Array | None, int]:
     """The given list of `keys_…` or `values_…`, and the number of given lists."""
-    found = []
+    lists = []
     for suffix, type_ in _LISTS.items():
         value = c.attr(f"{side}_{suffix}")
         if isinstance(value, Tensor):
-            found.append(value.array())
+            lists.append(value.array())
         elif value is not None:
-            found.append(np.array(value, object if type_ == "string" else type_))
-    return (found[0] if found else None), len(found)
+            lists.append(np.array(value, object if type_ == "string" else type_))
+    return (lists[0] if lists else None), len(lists)
 
 
 def _name(array: Array) -> str:
@@ -124,9 +126,9 @@ def _looked_up(c: Call, x: Value, keys: Array, values: Array, default: Array) ->
     silence = "key-repeated-early" if c.silent("key-repeated-early") else "category-repeated"
     order = range(len(keys)) if later or c.open(silence) == "last" else range(len(keys) - 1, -1, -1)
     y = c.constant(default, _name(values)).broadcast(*x.shape)
-    for place in order:
-        key = keys[place : place + 1].reshape(())
-        y = c.constant(values[place : place + 1].reshape(()), _name(values)).where(_matches(c, x, key), y)
+    for index in order:
+        key = keys[index : index + 1].reshape(())
+        y = c.constant(values[index : index + 1].reshape(()), _name(values)).where(_matches(c, x, key), y)
     return y
 
 
@@ -153,21 +155,21 @@ def _bits(key: object) -> object:
 
 def among(drawing: Drawing) -> Array:
     """Keys of the table, in order from a random one, and as many elements that are not keys."""
-    found = _keys(drawing)
+    keys = _keys(drawing)
     if drawing.type.kind == "string":
         others: list[object] = ["c", "Amy ", "amy", "\u00fc"]
     elif drawing.attributes.get("classes_strings"):
-        found, others = np.arange(len(found)).astype(object), [-1, len(found), 100, -100]
+        keys, others = np.arange(len(keys)).astype(object), [-1, len(keys), 100, -100]
     else:
         others = [1, -3, 7, 100, *([-0.0, np.nan, np.inf] if drawing.type.format else [])]
-    pool = np.array([*found.tolist(), *others, 0][: None if drawing.type.kind != "string" else -1], object)
+    pool = np.array([*keys.tolist(), *others, 0][: None if drawing.type.kind != "string" else -1], object)
     return pool[drawing.draw.below(len(pool), drawing.size)]
 
 
 def known(drawing: Drawing) -> Array:
     """Only keys of the table."""
-    found = _keys(drawing)
-    return found[drawing.draw.below(len(found), drawing.size)]
+    keys = _keys(drawing)
+    return keys[drawing.draw.below(len(keys), drawing.size)]
 
 
 def _keys(drawing: Drawing) -> Array:
@@ -178,5 +180,5 @@ def _keys(drawing: Drawing) -> Array:
         if name.startswith(("keys_", "classes_", "cats_")) and value
     ]
     text = drawing.type.kind == "string"
-    keys = next((one for one in lists if len(lists) == 1 or isinstance(one[0], str) == text), ())
+    keys = next((values for values in lists if len(lists) == 1 or isinstance(values[0], str) == text), ())
     return np.asarray(keys.array() if isinstance(keys, Tensor) else keys, object)

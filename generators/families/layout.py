@@ -66,11 +66,11 @@ def squeeze(c: Call, data: Value, axes: Value | None = None) -> Value:
     data: rank r, any type; axes: an attribute before version 13, then int64 of rank 1. Source: ONNX Squeeze-1 to 25.
     """
     given = _axes(c, axes, data.rank)
-    ones = {place for place, extent in enumerate(data.shape) if extent == 1}
+    ones = {axis for axis, extent in enumerate(data.shape) if extent == 1}
     if given is None or (not given and c.open("axes-none") == "all"):
         given = ones
     c.require("extent-one", given <= ones)
-    return data.reshape(*(extent for place, extent in enumerate(data.shape) if place not in given))
+    return data.reshape(*(extent for axis, extent in enumerate(data.shape) if axis not in given))
 
 
 def unsqueeze(c: Call, data: Value, axes: Value | None = None) -> Value:
@@ -82,7 +82,7 @@ def unsqueeze(c: Call, data: Value, axes: Value | None = None) -> Value:
     rank = data.rank + len(c.ints("axes") or ())
     new = _axes(c, axes, rank) or set()
     extents = iter(data.shape)
-    return data.reshape(*(1 if place in new else next(extents) for place in range(rank)))
+    return data.reshape(*(1 if axis in new else next(extents) for axis in range(rank)))
 
 
 def _axes(c: Call, port: Value | None, rank: int) -> set[int] | None:
@@ -111,7 +111,7 @@ def expand(c: Call, data: Value, shape: Value) -> Value:
     c.require("shape-vector", shape.rank == 1)
     wanted = c.ints("shape") or ()
     rank = max(data.rank, len(wanted))
-    pairs = [(1,) * (rank - len(one)) + one for one in (data.shape, wanted)]
+    pairs = [(1,) * (rank - len(extents)) + extents for extents in (data.shape, wanted)]
     c.require("compatible", all(a == b or 1 in (a, b) for a, b in zip(*pairs, strict=True)))
     c.require("extents", min(wanted, default=0) >= 0)
     return data.broadcast(*(b if a == 1 else a for a, b in zip(*pairs, strict=True)))
@@ -139,16 +139,16 @@ def _tile_early(c: Call, data: Value, tiles: Value, axis: Value) -> Value:
     c.require("one-number", tiles.size == axis.size == 1)
     if tiles.rank or axis.rank:
         c.open("number-rank")
-    times, place = (float(c.known(name).reshape(())) for name in ("tiles", "axis"))
-    c.require("whole-number", times.is_integer() and place.is_integer())
-    if place < 0:
+    times, along = (float(c.known(name).reshape(())) for name in ("tiles", "axis"))
+    c.require("whole-number", times.is_integer() and along.is_integer())
+    if along < 0:
         c.open("axis-negative")
-    c.require("axis-range", -data.rank <= place < data.rank)
+    c.require("axis-range", -data.rank <= along < data.rank)
     c.require("repeats-range", times >= 0)
     if times == 1:
         return data
     again = np.tile if c.open("repeated") == "copies" else np.repeat
-    return data.take(again(np.arange(data.shape[int(place)]), int(times)), int(place))
+    return data.take(again(np.arange(data.shape[int(along)]), int(times)), int(along))
 
 
 def shape(c: Call, data: Value) -> Value:

@@ -32,10 +32,10 @@ def _cast(c: Call, values: Value, to: str) -> Value:
         free = c.constant("", "string").broadcast(*values.shape)
         return free.undefined(c.constant(np.ones(values.shape, bool), "bool"))
     if to == "int64" and values.kind == "real":
-        whole = values.trunc()
-        if c.open("fraction", ~whole.equal(values)) == "nearest-even":
-            whole = values.rint()
-        return whole.cast(to).undefined(~(whole.abs() < 2.0**63))
+        rounded = values.trunc()
+        if c.open("fraction", ~rounded.equal(values)) == "nearest-even":
+            rounded = values.rint()
+        return rounded.cast(to).undefined(~(rounded.abs() < 2.0**63))
     return values.cast(to)
 
 
@@ -43,8 +43,8 @@ def _placed(c: Call, values: Value, on: Value) -> Value:
     """Each value where its row of `on` is true; elsewhere zero, or, for text, the empty text or any."""
     text = values.type == "string"
     y = c.constant("" if text else 0, values.type).broadcast(on.shape[1])
-    for place in range(values.size):
-        y = values[place].where(on[place], y)
+    for row in range(values.size):
+        y = values[row].where(on[row], y)
     if not text:
         return y
     return y.undefined(on.cast("int32").sum(0, keep=False).equal(0), "absent-text")
@@ -82,7 +82,7 @@ def zip_map(c: Call, x: Value) -> list[tuple[Value, Value]]:
     kept = np.ones(len(labels), bool)
     if len({*labels.tolist()}) < len(labels):
         kept = _kept(labels, c.open("label-repeated"))
-    order = np.array([place for place in np.argsort(labels, kind="stable") if kept[place]], np.int64)
+    order = np.array([column for column in np.argsort(labels, kind="stable") if kept[column]], np.int64)
     keys = c.constant(labels[order], "string" if labels.dtype == object else "int64")
     x = x.take(order, 1)
     return [(keys, x[row]) for row in range(x.shape[0])]
@@ -90,23 +90,23 @@ def zip_map(c: Call, x: Value) -> list[tuple[Value, Value]]:
 
 def _labels(c: Call, clause: str, texts: str, numbers: str) -> Array:
     """The one of two lists that is given."""
-    words, whole = c.attr(texts), c.attr(numbers)
-    c.require(clause, bool(words) != bool(whole))
-    return np.array(words, object) if words else np.array(whole, np.int64)
+    words, integers = c.attr(texts), c.attr(numbers)
+    c.require(clause, bool(words) != bool(integers))
+    return np.array(words, object) if words else np.array(integers, np.int64)
 
 
 def _kept(labels: Array, taken: str) -> Array:
     """A mask of the labels that count among equal ones: the `first`, the `last` or `each`."""
     held = labels.tolist()
     if taken == "first":
-        return np.array([one not in held[:place] for place, one in enumerate(held)])
-    return np.array([taken != "last" or one not in held[place + 1 :] for place, one in enumerate(held)])
+        return np.array([label not in held[:index] for index, label in enumerate(held)])
+    return np.array([taken != "last" or label not in held[index + 1 :] for index, label in enumerate(held)])
 
 
 def numerals(blank: Blank, draw: Draw, to: str) -> Array:
     """Text of numbers: whole ones; for a float type also fractions."""
-    whole, fractions = ["0", "1", "7", "-3", "100", "-16777216"], ["0.5", "-1.25", "3.75", "0.1"]
-    pool = np.array(whole + (fractions if element_type(to).format else []), object)
+    integers, fractions = ["0", "1", "7", "-3", "100", "-16777216"], ["0.5", "-1.25", "3.75", "0.1"]
+    pool = np.array(integers + (fractions if element_type(to).format else []), object)
     return pool[draw.below(len(pool), blank.size)]
 
 

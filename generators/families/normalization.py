@@ -137,7 +137,7 @@ def _staged(c: Call, x: Value, types: tuple[str, ...]) -> Value:
     """X in the type of the first stage; or unchanged, if its own type is more precise and the text allows that."""
     type_ = _STASHES.get(c.attr("stash_type"), "")
     c.require_if_stated("stash-type", type_ in types)
-    own, other = (element_type(one).float_format.precision for one in (x.type, type_))
+    own, other = (element_type(name).float_format.precision for name in (x.type, type_))
     is_open = own > other and type_ != "float32" and c.silent("stage-one-wider")
     return x if is_open and c.open("stage-one-wider") == "as-input" else x.cast(type_)
 
@@ -187,29 +187,29 @@ def batch_normalization(
     Source: ONNX BatchNormalization-1 to 15.
     """
     training = _training(c, x)
-    whole = x.reshape(-1, 1) if x.rank == 1 and "rank-1" in c.clauses else x
-    c.require_if_stated("rank", whole.rank > 1)
+    batch = x.reshape(-1, 1) if x.rank == 1 and "rank-1" in c.clauses else x
+    c.require_if_stated("rank", batch.rank > 1)
     spatial = c.attr("spatial", 1) != 0
     if not spatial and c.silent("spatial-early"):
         spatial = c.open("spatial-early") == "per-channel"
-    own = (whole.shape[1],) if spatial else whole.shape[1:]
+    own = (batch.shape[1],) if spatial else batch.shape[1:]
     c.require("per-channel", all(v.shape == own for v in (scale, b, mean, variance)))
-    shape = (1, *own, *(1,) * (whole.rank - 2)) if spatial else (1, *own)
+    shape = (1, *own, *(1,) * (batch.rank - 2)) if spatial else (1, *own)
     scale, b = scale.reshape(*shape), b.reshape(*shape)
     epsilon, given = c.float32("epsilon"), (scale.type, mean.type)
     wider = any(element_type(t).float_format.precision > element_type(x.type).float_format.precision for t in given)
     if wider and c.open("wider-statistics") == "as-input":
         scale, b, mean, variance = (v.store(x.type) for v in (scale, b, mean, variance))
     if not training:
-        return _normal(c, whole, mean.reshape(*shape), variance.reshape(*shape), scale, b, epsilon).reshape(*x.shape)
-    axes = (0, *range(2, whole.rank)) if spatial else (0,)
+        return _normal(c, batch, mean.reshape(*shape), variance.reshape(*shape), scale, b, epsilon).reshape(*x.shape)
+    axes = (0, *range(2, batch.rank)) if spatial else (0,)
     wide = (
-        whole.cast("float32") if "wide-statistics" in c.clauses and c.types["X"] in ("float16", "bfloat16") else whole
+        batch.cast("float32") if "wide-statistics" in c.clauses and c.types["X"] in ("float16", "bfloat16") else batch
     )
     current = wide.mean(axes)
     off = wide - current
     spread = (off * off).mean(axes)
-    y = _normal(c, whole, current, spread, scale, b, epsilon).reshape(*x.shape)
+    y = _normal(c, batch, current, spread, scale, b, epsilon).reshape(*x.shape)
     if "training-mode" not in c.clauses:
         if sum(map(c.wants, c.output_types)) > 1:
             c.open("training-early")
@@ -217,7 +217,7 @@ def batch_normalization(
         return y, free, free, free, free
     keep = c.float32("momentum")
     running = (old * keep + new.reshape(*own) * (1 - keep) for old, new in ((mean, current), (variance, spread)))
-    return (y, *(one.store(given[1]) for one in running))
+    return (y, *(statistic.store(given[1]) for statistic in running))
 
 
 def _training(c: Call, x: Value) -> bool:
@@ -245,10 +245,10 @@ def _normal(c: Call, x: Value, mean: Value, variance: Value, scale: Value, b: Va
 
 def per_channel(shaping: Shaping) -> tuple[int, ...]:
     """One element for each channel, or, with spatial=0, for each channel and position, from version 7 on."""
-    whole = shaping.symbols["d"]
-    assert isinstance(whole, tuple)
+    dimensions = shaping.symbols["d"]
+    assert isinstance(dimensions, tuple)
     places = shaping.attr("spatial") == 0 and "spatial-early" not in shaping.version.silences
-    return whole[1:] if places else whole[1:2]
+    return dimensions[1:] if places else dimensions[1:2]
 
 
 def group_normalization(c: Call, x: Value, scale: Value, bias: Value) -> Value:
@@ -333,9 +333,9 @@ def lrn(c: Call, x: Value) -> Value:
     first = np.arange(channels) - (size - 1) // 2
     bias = c.constant(c.float32("bias"), x.type)
     if c.open("algorithm") == "sliding":  # channels that enter are added, and channels that leave are subtracted
-        whole = bias.broadcast(x.shape[0], 1, *x.shape[2:]).concat([alpha / float(size) * squares], 1).cumsum(1)
+        sums = bias.broadcast(x.shape[0], 1, *x.shape[2:]).concat([alpha / float(size) * squares], 1).cumsum(1)
         last = (first + size).clip(0, channels)
-        within = whole.take(last, 1) - whole.take(first.clip(0, channels), 1) + bias
+        within = sums.take(last, 1) - sums.take(first.clip(0, channels), 1) + bias
     else:
         places = first + np.arange(size)[:, None]
         places = np.where((places >= 0) & (places < channels), places, channels)
