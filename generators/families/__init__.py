@@ -46,10 +46,10 @@ class Shaping:
 
     def extent(self, symbol: str) -> int:
         """Return the whole number of a symbol. Raises OpconformError if nothing binds it."""
-        found = self.symbols.get(symbol)
-        if not isinstance(found, int):
+        extent = self.symbols.get(symbol)
+        if not isinstance(extent, int):
             raise OpconformError(f"{self.version.operator}: nothing binds the extent {symbol}")
-        return found
+        return extent
 
     def attr(self, name: str) -> Value:
         """Return an attribute's level, else its default, else Word.ABSENT."""
@@ -93,26 +93,24 @@ def family_of(spec: Spec) -> Family:
 
     Raises OpconformError if there is no such family.
     """
-    found = families().get(spec.family)
-    if found is None:
+    family = families().get(spec.family)
+    if family is None:
         hint = did_you_mean(spec.family, families()) or f"; there are {', '.join(families())}"
         raise OpconformError(f"{spec.file}: no family is called {spec.family!r}{hint}")
     for other in (families()[name] for name in modules_of_bindings(spec)):
-        found = replace(
-            found,
-            draws={**other.draws, **found.draws},
-            shapes={**other.shapes, **found.shapes},
-            own_fills={**other.own_fills, **found.own_fills},
+        family = replace(
+            family,
+            draws={**other.draws, **family.draws},
+            shapes={**other.shapes, **family.shapes},
+            own_fills={**other.own_fills, **family.own_fills},
         )
-    return found
+    return family
 
 
 def modules_of_bindings(spec: Spec) -> tuple[str, ...]:
     """Return the modules of the functions that call the formulas a spec is bound to, sorted, unknown ones left out."""
     bindings = (version.binding for version in spec.versions.values())
-    return tuple(
-        sorted({one.by.partition(".")[0] for one in bindings if one is not None and one.by} & families().keys())
-    )
+    return tuple(sorted({b.by.partition(".")[0] for b in bindings if b is not None and b.by} & families().keys()))
 
 
 def reference_of(spec: Spec, version: VersionSpec) -> Function:
@@ -128,7 +126,7 @@ def _bound(reference: Function, binding: Binding) -> Function:
     module, _, function = binding.by.partition(".")
     prepares = families()[module].prepares if module in families() else {}
     if function not in prepares:
-        hint = did_you_mean(binding.by, [f"{m}.{name}" for m, one in families().items() for name in one.prepares])
+        hint = did_you_mean(binding.by, [f"{m}.{name}" for m, family in families().items() for name in family.prepares])
         raise OpconformError(f"no function that calls a formula is named {binding.by!r}{hint}")
     return through(reference, binding, prepares[function])
 
@@ -140,17 +138,17 @@ def vocabularies() -> dict[str, Vocabulary]:
 
 def _family(name: str) -> Family:
     module = importlib.import_module(f".{name}", __name__)
-    found: dict[str, dict[str, Function]] = {kind: {} for kind in (*_KINDS.values(), "prepares")}
+    functions: dict[str, dict[str, Function]] = {kind: {} for kind in (*_KINDS.values(), "prepares")}
     for word, function in vars(module).items():
         if word.startswith("_") or not inspect.isfunction(function) or function.__module__ != module.__name__:
             continue
         signature = inspect.signature(function)
         first = next(iter(signature.parameters.values()), None)
         kind = _KINDS.get(str(first.annotation)) if first else None
-        if kind == "references" and any(str(one.annotation) == "Formula" for one in signature.parameters.values()):
-            found["prepares"][word.rstrip("_")] = function
+        if kind == "references" and any(str(p.annotation) == "Formula" for p in signature.parameters.values()):
+            functions["prepares"][word.rstrip("_")] = function
         elif kind and (kind != "references" or "Value" in str(signature.return_annotation)):
             spoken = word.rstrip("_")
-            found[kind][spoken if kind == "references" else spoken.replace("_", "-")] = function
-    draws = {**DRAWS, **found["draws"]}
-    return Family(name, found["references"], draws, found["shapes"], found["fills"], found["prepares"])
+            functions[kind][spoken if kind == "references" else spoken.replace("_", "-")] = function
+    draws = {**DRAWS, **functions["draws"]}
+    return Family(name, functions["references"], draws, functions["shapes"], functions["fills"], functions["prepares"])

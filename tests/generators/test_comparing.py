@@ -142,7 +142,7 @@ def test_the_first_and_the_last_version_of_an_operator_can_be_held_together(
 ) -> None:
     monkeypatch.setattr(control, "LONGEST", 100)  # of 10,000: loops that never end would take most of the time
     if os.environ.get("HYPOTHESIS_PROFILE") != "random":  # each week all combinations of settings are tried
-        monkeypatch.setattr(differences_module, "CROSSED", 50)
+        monkeypatch.setattr(differences_module, "CROSSED", 15)
     spec = source.library.spec(operator)
     sides = [side(source, str(version.operator)) for version in spec.versions.values()]
     try:
