@@ -45,10 +45,10 @@ def departing(
     with np.errstate(all="ignore"):
         while todo:
             at = heappop(todo)
-            found = _computed(graph, at, arrays, machines, got)
-            if identical(found, base[at]):
+            result = _computed(graph, at, arrays, machines, got)
+            if identical(result, base[at]):
                 continue
-            changed[at] = found
+            changed[at] = result
             for user in users.get(at, ()):
                 if user not in queued:
                     queued.add(user)
@@ -56,13 +56,13 @@ def departing(
     return changed
 
 
-def identical(one: Array, other: Array) -> bool:
+def identical(first: Array, second: Array) -> bool:
     """Return whether two arrays have the same type, shape and bits."""
-    if one is other:
+    if first is second:
         return True
-    if one.dtype != other.dtype or one.shape != other.shape:
+    if first.dtype != second.dtype or first.shape != second.shape:
         return False
-    return one.tolist() == other.tolist() if one.dtype == object else one.tobytes() == other.tobytes()
+    return first.tolist() == second.tolist() if first.dtype == object else first.tobytes() == second.tobytes()
 
 
 class _Machines(dict[str, Machine]):

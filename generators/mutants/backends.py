@@ -44,19 +44,19 @@ def implementation(library: Library, name: str) -> Implementation:
     node = _NODE.fullmatch(name)
     if node and (node["primitive"] in ROOMS or node["primitive"] == "literal"):
         return formula_mutant(name)
-    known: dict[str, Implementation] = {one.name: one for one in process_mutants()}
+    known: dict[str, Implementation] = {process.name: process for process in process_mutants()}
     level, _, effect = name.rpartition(":")
     for operator in library.operators():
         spec = library.spec(operator)
         for version in spec.versions.values():
-            for one in (*mutants_of(spec, version), *variants_of(version)):
-                if one.name == name:
-                    return one
-                known.setdefault(one.name, one)
+            for candidate in (*mutants_of(spec, version), *variants_of(version)):
+                if candidate.name == name:
+                    return candidate
+                known.setdefault(candidate.name, candidate)
             for trigger, effects in grid(spec, version) if level else ():
-                for one in effects:
-                    if (trigger.name, one.name) == (level, effect):
-                        return triggered(trigger, one)
+                for defect in effects:
+                    if (trigger.name, defect.name) == (level, effect):
+                        return triggered(trigger, defect)
     if name not in known:
         hint = did_you_mean(name, known) or "; `opconform dev mutants --html FILE` has all"
         raise OpconformError(f"no mutant or variant is called {name!r}{hint}")
@@ -106,7 +106,6 @@ class Interpreted:
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Return the outputs for the arrays of `program.leaves`. Raises Refused, or a defect's own exception."""
-        one = self._implementation
         lanes = [np.asarray(array)[np.newaxis] for array in inputs]
         ((_, invocation),) = invocations(self._library, self._program, lanes)
         answering = Answering(invocation)
@@ -116,14 +115,14 @@ class Interpreted:
         )
         self._shapes.append(shapes)
         try:
-            answer = answering.answer(one, self._memory, met)
+            answer = answering.answer(self._implementation, self._memory, met)
         except SameFormula:
             answer = answering.right
-        told = [out[0, ...] for out in answer]
-        for array in inputs if one.overwrites else ():
+        outputs = [out[0, ...] for out in answer]
+        for array in inputs if self._implementation.overwrites else ():
             if isinstance(array, np.ndarray) and array.flags.writeable:
                 array[...] = np.zeros((), array.dtype)
-        return told
+        return outputs
 
 
 # Mutants that end or stall their process: the pool must survive them; never run them in this process

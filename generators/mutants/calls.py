@@ -27,10 +27,10 @@ def call_mutants(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
     ports = version.signature.inputs
     for port in ports:
         yield from _of_port(port, version)
-    for one, other in pairwise(ports):
-        if not one.is_variadic and not other.is_variadic:
-            name, text = f"{one.name}-and-{other.name}-swapped", f"swaps {one.name} and {other.name}"
-            yield _call(name, text, partial(_swapped, a=one.name, b=other.name), incidental=True)
+    for first, second in pairwise(ports):
+        if not first.is_variadic and not second.is_variadic:
+            name, text = f"{first.name}-and-{second.name}-swapped", f"swaps {first.name} and {second.name}"
+            yield _call(name, text, partial(_swapped, a=first.name, b=second.name), incidental=True)
     for port in ports[1:]:
         if not port.is_variadic:
             text = f"reads {ports[0].name} in place of {port.name} if it fits"
@@ -64,7 +64,7 @@ def _refusing(i: Invocation, when: bool, words: str) -> Invocation:
 
 def misreadings(words: Sequence[str] = ()) -> Mapping[str, tuple[str, Misread]]:
     """Return the misreadings of a value, by the name of the mistake; `words` are the possible texts."""
-    found: dict[str, tuple[str, Misread]] = {
+    mistakes: dict[str, tuple[str, Misread]] = {
         "plus-one": ("plus 1", _numbers(lambda v: v + 1)),
         "minus-one": ("minus 1", _numbers(lambda v: v - 1)),
         "negated": ("negated", _numbers(lambda v: -v)),
@@ -77,8 +77,8 @@ def misreadings(words: Sequence[str] = ()) -> Mapping[str, tuple[str, Misread]]:
         "zero": ("as zero", _real(lambda v: np.nan_to_num(v, posinf=0.0, neginf=0.0) * 0)),
     }
     for word in words:
-        found[f"as-{word}"] = (f"as {word}", _said(word))
-    return found
+        mistakes[f"as-{word}"] = (f"as {word}", _said(word))
+    return mistakes
 
 
 def _said(word: str) -> Misread:
@@ -147,9 +147,9 @@ def _mistakes(attribute: AttributeSignature, version: VersionSpec) -> Mapping[st
     words = tuple(dict.fromkeys(v for v in levels if isinstance(v, str)))
     samples = _SAMPLES.get(attribute.kind, ())
     return {
-        mistake: told
-        for mistake, told in misreadings(words if attribute.kind == "string" else ()).items()
-        if any(told[1](value) != value for value in samples)
+        mistake: misreading
+        for mistake, misreading in misreadings(words if attribute.kind == "string" else ()).items()
+        if any(misreading[1](value) != value for value in samples)
     }
 
 
@@ -250,17 +250,17 @@ def _dropped(i: Invocation, name: str) -> Invocation:
 
 
 def _swapped(i: Invocation, a: str, b: str) -> Invocation:
-    one, other = i.port(a), i.port(b)
-    if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray) or one.dtype != other.dtype:
+    first, second = i.port(a), i.port(b)
+    if not isinstance(first, np.ndarray) or not isinstance(second, np.ndarray) or first.dtype != second.dtype:
         return i
-    return i.with_port(a, other).with_port(b, one)
+    return i.with_port(a, second).with_port(b, first)
 
 
 def _instead(i: Invocation, a: str, b: str) -> Invocation:
-    one, other = i.port(a), i.port(b)
-    if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
+    first, second = i.port(a), i.port(b)
+    if not isinstance(first, np.ndarray) or not isinstance(second, np.ndarray):
         return i
-    return i.with_port(b, one) if one.dtype == other.dtype and one.shape == other.shape else i
+    return i.with_port(b, first) if first.dtype == second.dtype and first.shape == second.shape else i
 
 
 def _no_broadcasting(i: Invocation) -> Invocation:
@@ -281,8 +281,8 @@ def _neighbours(spec: Spec, version: VersionSpec) -> Iterator[Implementation]:
 def neighbours(spec: Spec, version: VersionSpec) -> list[VersionSpec]:
     """Return the version before and the one after."""
     versions = list(spec.versions.values())
-    place = versions.index(version)
-    return [*versions[max(0, place - 1) : place], *versions[place + 1 : place + 2]]
+    index = versions.index(version)
+    return [*versions[max(0, index - 1) : index], *versions[index + 1 : index + 2]]
 
 
 def as_version(i: Invocation, version: VersionSpec) -> Invocation:
@@ -300,14 +300,14 @@ def as_version(i: Invocation, version: VersionSpec) -> Invocation:
         elif name in names:
             numbers = np.asarray(value)
             ports[names.index(name)] = np.broadcast_to(numbers, (len(i.arrays[0]), *numbers.shape))
-    for place, (port, given) in enumerate(zip(own.inputs, i.ports, strict=False)):
+    for index, (port, given) in enumerate(zip(own.inputs, i.ports, strict=False)):
         if given is None:
             continue
         if signature.attribute(port.name) is not None and isinstance(given, np.ndarray):
             value = given[0].tolist()
             attributes[port.name] = tuple(value) if isinstance(value, list) else value
-        elif port.name in names or place < len(names):
-            ports[names.index(port.name) if port.name in names else place] = given
+        elif port.name in names or index < len(names):
+            ports[names.index(port.name) if port.name in names else index] = given
         else:
             raise Refused(f"{version.operator} has no input {port.name}")
     return replace(i, version=version, attributes=attributes, ports=tuple(ports))

@@ -59,15 +59,15 @@ class Corner:
 
 def corner_deviations(graph: Graph, live: Sequence[int]) -> Mapping[str, Mapping[int, Deviation]]:
     """Return the mistakes that a formula allows, by name: deviations by node. `live`: the nodes of its answer."""
-    found: dict[str, dict[int, Deviation]] = {}
+    deviations: dict[str, dict[int, Deviation]] = {}
     for at in live:
         node = graph.nodes[at]
         if node.args:
             for corner in CORNERS:
                 deviation = corner.at(graph, node)
                 if deviation is not None:
-                    found.setdefault(corner.name, {})[at] = deviation
-    return found
+                    deviations.setdefault(corner.name, {})[at] = deviation
+    return deviations
 
 
 def _changed(change: Change) -> Deviation:
@@ -131,9 +131,9 @@ def _near_whole(_: Graph, node: Node) -> Derived:
     share = 2.0 ** (_NEAR - format_of(operand).precision)
 
     def change(x: Array, y: Array) -> Array:
-        whole = np.rint(x)
-        beside = (x != whole) & (np.abs(x - whole) <= share * np.abs(x)) & (np.abs(x - whole) < 0.25)
-        return _where(beside, whole, y)
+        nearest = np.rint(x)
+        beside = (x != nearest) & (np.abs(x - nearest) <= share * np.abs(x)) & (np.abs(x - nearest) < 0.25)
+        return _where(beside, nearest, y)
 
     return _changed(change)
 
@@ -207,9 +207,9 @@ def _rounding(wrong: Callable[[Node, FloatFormat, Array, Array], Array]) -> Call
             exact = np.where(finite, x, 0) if x.dtype == object else numbers
             right = np.asarray(rounded_to(form, exact, saturate=bool(node.parameters["saturate"]))).astype(np.float64)
             with np.errstate(all="ignore"):
-                found = wrong(node, form, numbers, right)
-            same = (found == right) | (np.isnan(found) & np.isnan(right))
-            return np.where(finite & ~same, found, y.astype(np.float64))
+                result = wrong(node, form, numbers, right)
+            same = (result == right) | (np.isnan(result) & np.isnan(right))
+            return np.where(finite & ~same, result, y.astype(np.float64))
 
         return _changed(change)
 
@@ -221,8 +221,8 @@ def _tie(way: Literal["away", "to-zero"]) -> Callable[[Graph, Node], Derived]:
         unit = _unit(form, x)
         steps = np.abs(x) / unit
         tie = (steps - np.floor(steps) == 0.5) & (np.abs(x) < form.largest)
-        whole = np.ceil(steps) if way == "away" else np.floor(steps)
-        return np.where(tie, np.copysign(whole * unit, x), y)
+        rounded = np.ceil(steps) if way == "away" else np.floor(steps)
+        return np.where(tie, np.copysign(rounded * unit, x), y)
 
     return _rounding(wrong)
 
@@ -268,14 +268,14 @@ def _payload(_: Graph, node: Node) -> Derived:
     of = node.parameters.get("of", "")
     if of not in _PAYLOADS or not _narrows(node):
         return None
-    whole, bits, cut = _PAYLOADS[of]
+    bits_type, bits, cut = _PAYLOADS[of]
     form = format_of(node.parameters["to"])
 
     def change(xs: Sequence[Array], y: Array) -> Array:
         x = xs[0]
         if not form.infinities or x.dtype.name != of or not np.isnan(x).any():
             return y
-        kept = (np.ascontiguousarray(x).view(whole) & whole((1 << bits) - 1)) >> whole(cut)
+        kept = (np.ascontiguousarray(x).view(bits_type) & bits_type((1 << bits) - 1)) >> bits_type(cut)
         return np.where(np.isnan(x) & (kept == 0), np.copysign(np.inf, x), y)
 
     return _changed_by_all(change)
@@ -300,11 +300,11 @@ def _by_signed_integer(_: Graph, node: Node) -> Derived:
 
 def _literals(graph: Graph, node: Node) -> Iterator[float]:
     for at in node.args:
-        one = graph.nodes[at]
-        while one.name in ("reshape", "broadcast"):
-            one = graph.nodes[one.args[0]]
-        if one.name == "literal" and one.kind in ("real", "int"):
-            yield float(np.asarray(one.parameters["number"], np.float64).reshape(-1)[0])
+        operand = graph.nodes[at]
+        while operand.name in ("reshape", "broadcast"):
+            operand = graph.nodes[operand.args[0]]
+        if operand.name == "literal" and operand.kind in ("real", "int"):
+            yield float(np.asarray(operand.parameters["number"], np.float64).reshape(-1)[0])
 
 
 def _clamped(far: bool) -> Callable[[Graph, Node], Derived]:
@@ -314,7 +314,7 @@ def _clamped(far: bool) -> Callable[[Graph, Node], Derived]:
         bound = next(_literals(graph, node), None) if node.name in ("maximum", "minimum") else None
         if bound is None or not np.isfinite(bound) or node.kind != "real":
             return None
-        if far and not any(one.name in _ROUNDS for one in graph.nodes):
+        if far and not any(other.name in _ROUNDS for other in graph.nodes):
             return None
         sign = 1.0 if node.name == "minimum" else -1.0
 
@@ -379,11 +379,11 @@ def _narrow(number: int, bits: int, way: Way) -> int:
 
 
 def _replaced(y: Array, there: Array, change: Callable[[int], int]) -> Array:
-    found = y.copy()
+    result = y.copy()
     low, high = (0, 0) if y.dtype == object else (np.iinfo(y.dtype).min, np.iinfo(y.dtype).max)
-    numbers = [change(int(n)) for n in found[there]]
-    found[there] = numbers if y.dtype == object else [(n - low) % (high - low + 1) + low for n in numbers]
-    return found
+    numbers = [change(int(n)) for n in result[there]]
+    result[there] = numbers if y.dtype == object else [(n - low) % (high - low + 1) + low for n in numbers]
+    return result
 
 
 def _corners() -> Iterator[Corner]:

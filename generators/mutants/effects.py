@@ -124,7 +124,9 @@ ALWAYS: Mapping[str, tuple[str, Effect]] = {
     "ones": ("errs by eight units in the last place", _ones),
 }
 _OF_FLOATS = frozenset({"nan-lost", "infinity-lost", "sign-of-zero-lost", "ones"})
-WHOLE: Mapping[str, tuple[str, Effect]] = {name: told for name, told in ALWAYS.items() if name not in _OF_FLOATS}
+INTEGER_EFFECTS: Mapping[str, tuple[str, Effect]] = {
+    name: entry for name, entry in ALWAYS.items() if name not in _OF_FLOATS
+}
 """Effects on outputs that are not floats."""
 WRONG: Mapping[str, tuple[str, Effect]] = {"wrong": ("answers 0, or 1 for 0,", _wrong)}
 SPECIALS: Mapping[str, tuple[str, Effect]] = {**{name: ALWAYS[name] for name in ("nan-lost", "infinity-lost")}, **WRONG}
@@ -140,7 +142,7 @@ def answer_mutants(version: VersionSpec) -> Iterator[Implementation]:
     floats = [t for t in types if element_type(t).format is not None]
     dtypes = {element_type(t).dtype.kind for t in types}
     cannot = {"type-other": dtypes <= {"O"}, "negated": dtypes <= set("ubO")}
-    for name, (text, effect) in ALWAYS.items() if floats else WHOLE.items():
+    for name, (text, effect) in ALWAYS.items() if floats else INTEGER_EFFECTS.items():
         if cannot.get(name):
             continue
         yield Implementation(name, "answer", text, finish=_each(effect))
@@ -166,7 +168,7 @@ def grid(
     `known`: the names of what the formulas of its cases allow, corners and ways of broadcasting; None for all.
     """
     every = tuple(effects(version))
-    others = tuple(one for one in every if one.name != "other-operand")
+    others = tuple(effect for effect in every if effect.name != "other-operand")
     for trigger in triggers(spec, version):
         yield trigger, others if trigger.group == "twice" else every
     for trigger, own in structures(spec, version):
@@ -179,27 +181,27 @@ def grid(
     for trigger in broadcast_triggers(types_of(version, signature.inputs), known):
         yield trigger, spread
     yield from _of_corners(version, known)
-    for place, (where, index) in PLACES.items():
+    for level, (where, index) in PLACES.items():
         specials = _specials(types_of(version, signature.outputs)).items()
         wrong = [(name, f"{text} there", at_outputs(index, special)) for name, (text, special) in specials]
         answers = [Implementation(name, "answer", text, finish=finish) for name, text, finish in wrong]
-        yield Trigger("place", place, where, in_outputs(index)), answers
-    for place, (where, index) in PLACES.items() if signature.inputs else ():
+        yield Trigger("place", level, where, in_outputs(index)), answers
+    for level, (where, index) in PLACES.items() if signature.inputs else ():
         specials = _specials(types_of(version, signature.inputs[:1])).items()
         misread = [
             (name, text.replace("answers", "reads"), at_inputs(index, special)) for name, (text, special) in specials
         ]
         readings = [Implementation(name, "answer", f"{text} there", reading=reading) for name, text, reading in misread]
-        yield Trigger("input-place", place, f"{where} of the first input", in_inputs(index)), readings
+        yield Trigger("input-place", level, f"{where} of the first input", in_inputs(index)), readings
 
 
 def _of_corners(version: VersionSpec, names: Collection[str] | None) -> Iterator[tuple[Trigger, list[Implementation]]]:
     """Yield triggers that data set off: the mistakes at corners of a formula, and the largest finite results."""
     for (group, level, text), some in groupby(CORNERS, lambda corner: (corner.group, corner.level, corner.trigger)):
         effects = [
-            Implementation(one.effect, "answer", one.text, nodes=f"{CORNER}:{one.name}")
-            for one in some
-            if names is None or one.name in names
+            Implementation(corner.effect, "answer", corner.text, nodes=f"{CORNER}:{corner.name}")
+            for corner in some
+            if names is None or corner.name in names
         ]
         if effects:
             yield Trigger(group, level, text, _always), effects
@@ -253,13 +255,13 @@ def effects(version: VersionSpec) -> Iterator[Implementation]:
 
 
 def _operand(i: Invocation, outs: Answer) -> Answer:
-    found = []
+    operands = []
     for out in outs:
         fitting = [a for a in i.arrays if a.dtype == out.dtype and stretched(a.shape[1:], out.shape[1:]) is not None]
-        one = fitting[-1] if len(fitting) > 1 else out
-        spread = one.reshape(len(one), *(1,) * (out.ndim - one.ndim), *one.shape[1:])
-        found.append(np.broadcast_to(spread, out.shape))
-    return outs if all(map(identical, found, outs)) else found
+        operand = fitting[-1] if len(fitting) > 1 else out
+        spread = operand.reshape(len(operand), *(1,) * (out.ndim - operand.ndim), *operand.shape[1:])
+        operands.append(np.broadcast_to(spread, out.shape))
+    return outs if all(map(identical, operands, outs)) else operands
 
 
 def _tf32(array: Array) -> Array:
@@ -336,16 +338,16 @@ def state_mutants() -> Iterator[Implementation]:
 def _shared(memory: Memory, answer: Answer) -> Answer:
     """Return answers as they are after the last of these runs: all share one buffer."""
     last = memory.get("buffer", [])
-    told = []
-    for place, out in enumerate(answer):
-        kept = last[place] if place < len(last) else None
+    buffers = []
+    for index, out in enumerate(answer):
+        kept = last[index] if index < len(last) else None
         if kept is not None and kept.shape == out[-1, ...].shape and kept.dtype == out.dtype:
             kept[...] = out[-1, ...]  # callers of earlier runs hold this array
         else:
             kept = out[-1, ...].copy()
-        told.append(kept)
-    memory["buffer"] = told
-    return [np.broadcast_to(kept, (len(out), *kept.shape)) for kept, out in zip(told, answer, strict=True)]
+        buffers.append(kept)
+    memory["buffer"] = buffers
+    return [np.broadcast_to(kept, (len(out), *kept.shape)) for kept, out in zip(buffers, answer, strict=True)]
 
 
 def _sum(before: Array, now: Array) -> Array:
@@ -359,14 +361,16 @@ def _recalling(change: Callable[[Array, Array, Array], Array]) -> Callable[[Memo
     """Return a function that applies `change` to the runs of a program, lane by lane."""
 
     def recall(memory: Memory, answer: Answer) -> Answer:
-        told = []
+        runs = []
         for lane in range(len(answer[0]) if answer else 0):
             run = [out[lane, ...] for out in answer]
             first, before = memory.setdefault("first", run), memory.get("before", run)
             changed = [change(*each) for each in zip(first, before, run, strict=True)]
-            alike = all(one.shape == now.shape for one, now in zip((*first, *before), (*run, *run), strict=True))
-            told.append(changed if alike and "before" in memory else run)
+            alike = all(
+                earlier.shape == now.shape for earlier, now in zip((*first, *before), (*run, *run), strict=True)
+            )
+            runs.append(changed if alike and "before" in memory else run)
             memory["before"] = run
-        return [np.stack(outs) for outs in zip(*told, strict=True)]
+        return [np.stack(outs) for outs in zip(*runs, strict=True)]
 
     return recall

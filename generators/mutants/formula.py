@@ -43,26 +43,26 @@ def invocations(
 
     `inputs` are the arrays of `program.leaves`, lanes first. Raises UnknownOperator.
     """
-    whole = _whole(library, program, inputs)
+    all_lanes = _of_all_lanes(library, program, inputs)
     asked: dict[str, None] = {}
     with contextlib.suppress(Refused):
-        _record(whole, asked)
+        _record(all_lanes, asked)
     lanes = len(inputs[0]) if inputs else 1
     groups: dict[tuple[bytes, ...], list[int]] = {}
     for lane in range(lanes):
-        decisive = [a[lane, ...] for name in asked for a in tensors_of(whole.port(name))]
+        decisive = [a[lane, ...] for name in asked for a in tensors_of(all_lanes.port(name))]
         groups.setdefault(tuple(map(content, decisive)), []).append(lane)
-    for found in groups.values():
-        some = whole if len(found) == lanes else part(whole, found)
-        for places in alike(some, len(found)):
-            same = len(places) == len(found)
-            yield tuple(found[place] for place in places), some if same else part(some, places)
+    for group in groups.values():
+        some = all_lanes if len(group) == lanes else part(all_lanes, group)
+        for places in alike(some, len(group)):
+            same = len(places) == len(group)
+            yield tuple(group[index] for index in places), some if same else part(some, places)
 
 
-def alike(whole: Invocation, lanes: int) -> Iterator[list[int]]:
+def alike(invocation: Invocation, lanes: int) -> Iterator[list[int]]:
     """Yield groups of lanes in which the same silences are open and the same readings valid."""
     try:
-        premises = recorded(whole).premises(whole.arrays, lanes)
+        premises = recorded(invocation).premises(invocation.arrays, lanes)
     except Refused:
         premises = {}
     groups: dict[tuple[bool, ...], list[int]] = {}
@@ -71,30 +71,30 @@ def alike(whole: Invocation, lanes: int) -> Iterator[list[int]]:
     yield from groups.values()
 
 
-def part(whole: Invocation, lanes: list[int]) -> Invocation:
+def part(invocation: Invocation, lanes: list[int]) -> Invocation:
     """Return an invocation limited to some lanes."""
-    return whole.mapped(lambda array: array[lanes])
+    return invocation.mapped(lambda array: array[lanes])
 
 
-def _whole(library: Library, program: Program, inputs: Sequence[Array]) -> Invocation:
+def _of_all_lanes(library: Library, program: Program, inputs: Sequence[Array]) -> Invocation:
     spec, key = library.operator_version(str(program.operator))
     version = spec.version(key)
     leaves = iter(inputs)
     lanes = len(inputs[0]) if inputs else 1
     given: list[Given] = []
     fed: dict[str, Given] = {}
-    for one in program.inputs:
-        if one is None or one.name in fed:
-            given.append(None if one is None else fed[one.name])
-        elif one.constant is not None:
-            held = one.array()
+    for operand in program.inputs:
+        if operand is None or operand.name in fed:
+            given.append(None if operand is None else fed[operand.name])
+        elif operand.constant is not None:
+            held = operand.array()
             given.append(np.broadcast_to(held, (lanes, *held.shape)))
         else:
-            fed[one.name] = _taken(one, leaves)
-            given.append(fed[one.name])
+            fed[operand.name] = _taken(operand, leaves)
+            given.append(fed[operand.name])
     attributes = {a.name: a.value for a in program.attributes}
     ports = _by_port(version.signature.inputs, given)
-    captured = {one.name: _taken(one, leaves) for one in program.captured}
+    captured = {operand.name: _taken(operand, leaves) for operand in program.captured}
     return Invocation(spec, version, program, attributes, ports, frozenset(fed), captured)
 
 
@@ -105,12 +105,12 @@ def _taken(given: Input, arrays: Iterator[Array]) -> Array | tuple[Array, ...]:
 
 
 def _by_port(ports: Sequence[SignaturePort], given: Sequence[Given]) -> tuple[Given, ...]:
-    found: list[Given] = []
-    for place, port in enumerate(ports):
-        rest = given[place:]
-        several = tuple(a for one in rest for a in tensors_of(one))
-        found.append(several if port.is_variadic else rest[0] if rest else None)
-    return tuple(found)
+    values: list[Given] = []
+    for index, port in enumerate(ports):
+        rest = given[index:]
+        several = tuple(a for value in rest for a in tensors_of(value))
+        values.append(several if port.is_variadic else rest[0] if rest else None)
+    return tuple(values)
 
 
 def recorded(invocation: Invocation) -> Recording:
@@ -168,7 +168,7 @@ def facts_of(i: Invocation) -> Facts:
         ports[port.name] = _port(given)
     names = [port.name for port in signature.outputs]
     if names and signature.outputs[-1].is_variadic:
-        names = [f"{names[-1]}_{place}" for place in range(len(i.program.outputs))]
+        names = [f"{names[-1]}_{number}" for number in range(len(i.program.outputs))]
     named = {name: None if o is None else o.type for name, o in zip(names, i.program.outputs, strict=False)}
     return Facts(
         i.spec.operator,
@@ -179,7 +179,9 @@ def facts_of(i: Invocation) -> Facts:
         frozenset(i.attributes),
         i.version.options,
         i.version.clause_ids,
-        captured={name: found for name, given in i.captured.items() if (found := _port(given)) is not None},
+        captured={
+            name: captured_port for name, given in i.captured.items() if (captured_port := _port(given)) is not None
+        },
         structures=dict(_structures(i)),
         around=i.program.around,
     )
@@ -190,13 +192,13 @@ def _structures(i: Invocation) -> Iterator[tuple[str, Structure | tuple[Structur
     program, several = i.program, list(i.program.inputs)
     for port, given in zip(i.version.signature.inputs, i.ports, strict=False):
         own, several = (several, []) if port.is_variadic else (several[:1], several[1:])
-        made = tuple(one.layout for one in own if one is not None)
-        if given is None or not any(one is not None and one.structure is not None for one in own):
+        made = tuple(operand.layout for operand in own if operand is not None)
+        if given is None or not any(operand is not None and operand.structure is not None for operand in own):
             continue
-        if sum(len(one.leaves) for one in own if one is not None) != len(tensors_of(given)):
+        if sum(len(operand.leaves) for operand in own if operand is not None) != len(tensors_of(given)):
             raise Refused(f"input {port.name} has another number of tensors")
         yield port.name, made if port.is_variadic else made[0]
-    yield from ((one.name, one.structure) for one in program.captured if one.structure is not None)
+    yield from ((operand.name, operand.structure) for operand in program.captured if operand.structure is not None)
 
 
 def _port(given: Given) -> Port | tuple[Port, ...] | None:
@@ -265,29 +267,31 @@ class Answering:
         """
         if implementation.under is not None and met is not None and not implementation.under.lanes(met).all():
             return self.right
-        found = self._computed(implementation)
+        answer = self._computed(implementation)
         if implementation.finish is not None:
-            found = implementation.finish(self.invocation, found)
+            answer = implementation.finish(self.invocation, answer)
         if implementation.recall is not None:
-            found = implementation.recall({} if memory is None else memory, found)
-        return found
+            answer = implementation.recall({} if memory is None else memory, answer)
+        return answer
 
-    def _computed(self, one: Implementation) -> Answer:
-        if one.nodes:
-            found = self._deviations(one.nodes)
-            if not found:
+    def _computed(self, implementation: Implementation) -> Answer:
+        if implementation.nodes:
+            by_node = self._deviations(implementation.nodes)
+            if not by_node:
                 return self.right
-            machine = replace(self._usual, deviate=found)
+            machine = replace(self._usual, deviate=by_node)
             answer, got = self.recording.native(self.invocation.arrays, machine, self.fork, self._trace)
             return self.right if got is self._trace else answer
-        told = self.invocation if one.reading is None else one.reading(self.invocation)
-        if told is self.invocation:
-            return self._by_machine(one)
-        recording = recorded(told)
-        if one.kind == "call" and self._is_same(recording, told):
+        invocation = self.invocation if implementation.reading is None else implementation.reading(self.invocation)
+        if invocation is self.invocation:
+            return self._by_machine(implementation)
+        recording = recorded(invocation)
+        if implementation.kind == "call" and self._is_same(recording, invocation):
             raise SameFormula
-        machine = usual_machine(told) if one.machine is None else one.machine(told)
-        return recording.native(told.arrays, machine, _fork(recording, told.arrays, one.choices))[0]
+        machine = usual_machine(invocation) if implementation.machine is None else implementation.machine(invocation)
+        return recording.native(
+            invocation.arrays, machine, _fork(recording, invocation.arrays, implementation.choices)
+        )[0]
 
     def _deviations(self, name: str) -> Mapping[int, Deviation]:
         """Return the deviations by node; `every:MISTAKE` is at all nodes that allow it, `corner:NAME` at corners.
@@ -301,13 +305,17 @@ class Answering:
             return self.corners.get(mistake, {})
         if every != "every":
             return self.deviations.get(name, {})
-        found = [one for key, one in self.deviations.items() if key.endswith(f":{mistake}")]
-        return {at: deviate for one in found for at, deviate in one.items()}
+        matching = [by_node for key, by_node in self.deviations.items() if key.endswith(f":{mistake}")]
+        return {at: deviate for by_node in matching for at, deviate in by_node.items()}
 
-    def _by_machine(self, one: Implementation) -> Answer:
+    def _by_machine(self, implementation: Implementation) -> Answer:
         """Return the answer of a machine that reads the call correctly, with its own choices."""
-        fork = _fork(self.recording, self.invocation.arrays, one.choices) if one.choices else self.fork
-        machine = self._usual if one.machine is None else one.machine(self.invocation)
+        fork = (
+            _fork(self.recording, self.invocation.arrays, implementation.choices)
+            if implementation.choices
+            else self.fork
+        )
+        machine = self._usual if implementation.machine is None else implementation.machine(self.invocation)
         usual, key = (self._of_interest(m, fork) for m in (self._usual, machine))
         if fork == self.fork and key == usual:
             return self.right
@@ -326,21 +334,21 @@ class Answering:
         rooms = self._rounding[fork]
         if not rooms:
             return ()
-        found: tuple[object, ...] = (machine.type,)
+        properties: tuple[object, ...] = (machine.type,)
         if any(room.accumulates for room in rooms):
-            found = (*found, machine.acc, machine.order)
-        return (*found, machine.division) if any(room.name == "mean" for room in rooms) else found
+            properties = (*properties, machine.acc, machine.order)
+        return (*properties, machine.division) if any(room.name == "mean" for room in rooms) else properties
 
-    def _is_same(self, recording: Recording, told: Invocation) -> bool:
+    def _is_same(self, recording: Recording, invocation: Invocation) -> bool:
         """Whether another call has exactly this formula, on the same data."""
-        fork = _fork(recording, told.arrays, {})
+        fork = _fork(recording, invocation.arrays, {})
         if len(recording.live_of(recording.forks[fork].outputs)) != len(self._live):
             return False
         if _written(recording, fork) != self._formula:
             return False
         used = {n.parameters["port"] for n in (recording.graph.nodes[at] for at in recording.live) if n.name == "port"}
-        return len(told.arrays) == len(self.invocation.arrays) and all(
-            told.arrays[place] is self.invocation.arrays[place] for place in used
+        return len(invocation.arrays) == len(self.invocation.arrays) and all(
+            invocation.arrays[index] is self.invocation.arrays[index] for index in used
         )
 
     @functools.cached_property
@@ -351,7 +359,7 @@ class Answering:
 def _written(recording: Recording, fork: int) -> list[object]:
     """Return the nodes of a reading in order, for comparison: each operation, with the indices of its operands."""
     live = recording.live_of(recording.forks[fork].outputs)
-    places = {at: place for place, at in enumerate(live)}
+    places = {at: index for index, at in enumerate(live)}
     nodes = (recording.graph.nodes[at] for at in live)
     return [
         (n.name, n.type, n.shape, [places[a] for a in n.args], [(k, frozen(v)) for k, v in n.parameters.items()])
@@ -384,16 +392,16 @@ def _fork(recording: Recording, arrays: Sequence[Array], choices: Mapping[str, s
 
     def fits(fork: Fork) -> bool:
         closed = {silence for silence, at in fork.conditions if not holds[at]}
-        told = ((s, first[s] if s in closed else choices.get(s, option), option) for s, option in fork.labels)
-        return all(wanted == option for _, wanted, option in told)
+        answers = ((s, first[s] if s in closed else choices.get(s, option), option) for s, option in fork.labels)
+        return all(wanted == option for _, wanted, option in answers)
 
     valid = [at for at, f in enumerate(forks) if f.kind != "invalid" and all(holds[n] for _, n in f.requirements)]
     fitting = [at for at, fork in enumerate(forks) if fits(fork)]
     if not valid or (choices and fitting and fitting[0] not in valid):
         raise Refused("invalid by this reading")
-    found = next((at for at in fitting if at in valid), valid[0])
-    if forks[found].kind == "anything":
-        found = next((at for at in valid if forks[at].kind in ("values", "any")), found)
-    if forks[found].kind in ("rejected", "anything"):
+    chosen = next((at for at in fitting if at in valid), valid[0])
+    if forks[chosen].kind == "anything":
+        chosen = next((at for at in valid if forks[at].kind in ("values", "any")), chosen)
+    if forks[chosen].kind in ("rejected", "anything"):
         raise Refused("refused, which the standard leaves open")
-    return found
+    return chosen

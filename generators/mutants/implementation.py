@@ -77,15 +77,15 @@ class Invocation:
 
     def port(self, name: str) -> Given:
         """Return the value of a port, None if it has none."""
-        place = self.names.index(name) if name in self.names else len(self.ports)
-        return self.ports[place] if place < len(self.ports) else None
+        index = self.names.index(name) if name in self.names else len(self.ports)
+        return self.ports[index] if index < len(self.ports) else None
 
     def with_port(self, name: str, given: Given) -> Invocation:
         """Return the invocation with another value at a port."""
-        place = self.names.index(name)
-        if self.ports[place] is given:
+        index = self.names.index(name)
+        if self.ports[index] is given:
             return self
-        return replace(self, ports=(*self.ports[:place], given, *self.ports[place + 1 :]))
+        return replace(self, ports=(*self.ports[:index], given, *self.ports[index + 1 :]))
 
     def with_attribute(self, name: str, value: Any) -> Invocation:
         """Return the invocation with an attribute, or without it if the value is None."""
@@ -104,10 +104,10 @@ class Invocation:
 
 def comes(i: Invocation, name: str, *, fed: bool) -> bool:
     """Return whether a tensor at a port is fed, or, for `fed=False`, is a constant."""
-    place = i.names.index(name)
-    several = i.version.signature.inputs[place].is_variadic
-    given = i.program.inputs[place:] if several else i.program.inputs[place : place + 1]
-    return any(one is not None and (one.constant is None) == fed for one in given)
+    index = i.names.index(name)
+    several = i.version.signature.inputs[index].is_variadic
+    given = i.program.inputs[index:] if several else i.program.inputs[index : index + 1]
+    return any(operand is not None and (operand.constant is None) == fed for operand in given)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def deviations(graph: Graph, outputs: Sequence[int]) -> Mapping[str, Mapping[int
 
     Long formulas only have mutants of the first node of each primitive, and of all its nodes.
     """
-    found: dict[str, dict[int, Deviation]] = {}
+    by_name: dict[str, dict[int, Deviation]] = {}
     live = _computed(graph, outputs)
     each = _EACH if len(live) <= LONG else 1
     places: dict[str, list[int]] = {}
@@ -54,10 +54,10 @@ def deviations(graph: Graph, outputs: Sequence[int]) -> Mapping[str, Mapping[int
             derived = *_of_node(graph, at), *(_of_places(graph, at) if name == "transpose" or at in outputs else ())
             for mistake, deviate in derived:
                 if len(nodes) == 1 or (number <= each and mistake not in _SPECIAL):
-                    found.setdefault(f"{name}-{number}:{mistake}", {})[at] = deviate
+                    by_name.setdefault(f"{name}-{number}:{mistake}", {})[at] = deviate
                 if len(nodes) > 1:
-                    found.setdefault(f"{name}-all:{mistake}", {})[at] = deviate
-    return found
+                    by_name.setdefault(f"{name}-all:{mistake}", {})[at] = deviate
+    return by_name
 
 
 def alternatives(graph: Graph, live: Sequence[int]) -> Mapping[str, Mapping[int, Deviation]]:
@@ -66,18 +66,18 @@ def alternatives(graph: Graph, live: Sequence[int]) -> Mapping[str, Mapping[int,
     `other-forms`: the second of two admissible algorithms; `unshifted`: exponentials whose offset cancels, without
     subtracting it, while they are far from overflow.
     """
-    found: dict[str, dict[int, Deviation]] = {"other-forms": {}, "unshifted": {}}
+    by_name: dict[str, dict[int, Deviation]] = {"other-forms": {}, "unshifted": {}}
     users: dict[int, list[Node]] = {}
     for at in live:
         node = graph.nodes[at]
         for a in node.args:
             users.setdefault(a, []).append(node)
         if node.name == "either":
-            found["other-forms"][at] = _instead(lambda xs, p: ([xs[1], xs[0]], p))
+            by_name["other-forms"][at] = _instead(lambda xs, p: ([xs[1], xs[0]], p))
     for at in live:
         if graph.nodes[at].name == "sub" and _are_shifted(users.get(at, ())):
-            found["unshifted"][at] = _unshifted
-    return found
+            by_name["unshifted"][at] = _unshifted
+    return by_name
 
 
 def _are_shifted(users: Sequence[Node]) -> bool:
@@ -91,15 +91,15 @@ def _unshifted(m: Machine, room: Room, xs: Sequence[Array], p: Mapping[str, Any]
 
 def _computed(graph: Graph, outputs: Sequence[int]) -> list[int]:
     """Return the nodes that affect an implementation's answer, in order, without nodes that only affect bounds."""
-    found: set[int] = set()
+    needed: set[int] = set()
     todo = list(outputs)
     while todo:
         at = todo.pop()
-        if at not in found:
-            found.add(at)
+        if at not in needed:
+            needed.add(at)
             node = graph.nodes[at]
             todo += node.args[: _HEEDED.get(node.name)]
-    return sorted(found)
+    return sorted(needed)
 
 
 def _of_node(graph: Graph, at: int) -> Derived:
@@ -142,9 +142,9 @@ def _of_operands(node: Node, operands: Sequence[Node]) -> Derived:
     swapped = [operands[1], operands[0], *operands[2:]]
     if operands[0].type == operands[1].type and node.name not in _COMMUTES and _same(node, swapped, node.parameters):
         yield "operands-swapped", _instead(lambda xs, p: ([xs[1], xs[0], *xs[2:]], p))
-    for place in range(2):
-        if alike[place] and node.name not in ("gather", "along"):
-            yield f"operand-{2 - place}-ignored", _kept(node.shape, _operand(place))
+    for index in range(2):
+        if alike[index] and node.name not in ("gather", "along"):
+            yield f"operand-{2 - index}-ignored", _kept(node.shape, _operand(index))
     if node.name == "where" and len(operands) > 2:
         yield "condition-inverted", _instead(lambda xs, p: ([*xs[:-1], ~xs[-1]], p))
 
@@ -227,8 +227,8 @@ def _column_major(array: Array, parameters: Mapping[str, Any]) -> Array:
 
 def _strides_of_inverse(array: Array, parameters: Mapping[str, Any]) -> Array:
     order = parameters["order"]
-    shape = [array.shape[place + 1] for place in order]
-    return array.transpose(0, *(int(place) + 1 for place in np.argsort(order))).reshape(len(array), *shape)
+    shape = [array.shape[axis + 1] for axis in order]
+    return array.transpose(0, *(int(axis) + 1 for axis in np.argsort(order))).reshape(len(array), *shape)
 
 
 _ELSEWHERE: Mapping[str, tuple[str, Callable[[Array, Mapping[str, Any]], Array]]] = {
@@ -271,9 +271,9 @@ def _instead(change: Callable[..., tuple[Sequence[Array], Mapping[str, Any]]]) -
     return deviate
 
 
-def _operand(place: int) -> Deviation:
+def _operand(index: int) -> Deviation:
     """Return the deviation that returns one operand unchanged."""
-    return lambda _m, _room, xs, _p: xs[place]
+    return lambda _m, _room, xs, _p: xs[index]
 
 
 def _rescaled(count: int, other: int) -> Callable[[Array], Array]:
@@ -303,8 +303,8 @@ def _reaches(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
 
 def _without(x: Array, axis: int, where: int, lost: Callable[..., Array]) -> Array:
     y = x.copy()
-    place = (slice(None),) * axis + (where,)
-    y[place] = lost(y[place].shape, y.dtype)
+    key = (slice(None),) * axis + (where,)
+    y[key] = lost(y[key].shape, y.dtype)
     return y
 
 

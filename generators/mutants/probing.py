@@ -48,12 +48,12 @@ def probes(answering: Answering) -> Iterator[Answering]:
     """Yield the call on other data: numbers of all magnitudes, special values, and the inputs' other elements."""
     invocation = answering.invocation
     free = _free(invocation)
-    one = invocation.mapped(lambda array: np.repeat(array[:1], _LANES, 0))
-    arrays = [_other(array, place) if place in free else array for place, array in enumerate(one.arrays)]
-    whole = _replaced(one, arrays)
-    for lanes in alike(whole, _LANES):
+    repeated = invocation.mapped(lambda array: np.repeat(array[:1], _LANES, 0))
+    arrays = [_other(array, index) if index in free else array for index, array in enumerate(repeated.arrays)]
+    probe = _replaced(repeated, arrays)
+    for lanes in alike(probe, _LANES):
         try:
-            yield Answering(whole if len(lanes) == _LANES else part(whole, lanes))
+            yield Answering(probe if len(lanes) == _LANES else part(probe, lanes))
         except (Refused, OverflowError):  # whole numbers beyond their type, which the standard leaves open
             continue
 
@@ -65,7 +65,7 @@ def _free(invocation: Invocation) -> frozenset[int]:
     for name, given in zip(invocation.names, invocation.ports, strict=False):
         places += [name not in asked] * len(tensors_of(given))
     places += [True] * len(invocation.captured)
-    return frozenset(place for place, there in enumerate(places) if there)
+    return frozenset(index for index, there in enumerate(places) if there)
 
 
 def _replaced(invocation: Invocation, arrays: list[Array]) -> Invocation:
@@ -73,9 +73,9 @@ def _replaced(invocation: Invocation, arrays: list[Array]) -> Invocation:
     return invocation.mapped(lambda array: left[id(array)])
 
 
-def _other(array: Array, place: int) -> Array:
+def _other(array: Array, index: int) -> Array:
     """Return other elements of the type, another kind in each lane: any for floats, else some of the same array."""
-    rng = np.random.default_rng(zlib.crc32(content(array)) + place)
+    rng = np.random.default_rng(zlib.crc32(content(array)) + index)
     shape = array.shape[1:]
     if not array.size:
         return array
@@ -87,11 +87,11 @@ def _other(array: Array, place: int) -> Array:
         return rng.random(array.shape) < 0.5
     flat = array.reshape(len(array), -1)
     picked = rng.integers(0, flat.shape[1], flat.shape)
-    found = np.take_along_axis(flat, picked, 1).reshape(array.shape)
+    elements = np.take_along_axis(flat, picked, 1).reshape(array.shape)
     if array.dtype.kind in "iu":
         limits = np.iinfo(array.dtype)
-        found = found.copy()
+        elements = elements.copy()
         for lane in range(1, len(array), 2):  # every other lane also has numbers from the whole type
             wild = rng.integers(limits.min, limits.max, shape, array.dtype, endpoint=True)
-            found[lane] = np.where(rng.random(shape) < 0.5, wild, found[lane])
-    return found
+            elements[lane] = np.where(rng.random(shape) < 0.5, wild, elements[lane])
+    return elements

@@ -53,12 +53,12 @@ def _shapes(met: Met) -> Iterator[Shape]:
     yield from (array.shape[1:] for array in (*met.invocation.first, *met.right))
 
 
-def _is_beside(one: int, other: int) -> bool:
-    return other - one == 1
+def _is_beside(first: int, second: int) -> bool:
+    return second - first == 1
 
 
-def _is_apart(one: int, other: int) -> bool:
-    return other - one > 1
+def _is_apart(first: int, second: int) -> bool:
+    return second - first > 1
 
 
 def _equal(shape: Shape, fits: Callable[[int, int], bool]) -> tuple[int, int] | None:
@@ -112,7 +112,7 @@ _SCALAR: Shape = ()
 
 def broadcast_levels(calls: Iterable[Invocation]) -> set[str]:
     """Return the names of the triggers that a version can meet: its formula accepts the calls with such shapes."""
-    found: set[str] = set()
+    levels: set[str] = set()
     bases: dict[tuple[object, ...], Invocation] = {}
     for call in calls:
         operands = _operands(call)
@@ -122,12 +122,12 @@ def broadcast_levels(calls: Iterable[Invocation]) -> set[str]:
         number = len(_operands(call))
         for level, (_, shapes) in _WAYS.items():
             wanted = [*shapes, *(None,) * number][:number]
-            if f"broadcast={level}" not in found and any(wanted) and _is_valid(call, [s or _FULL for s in wanted]):
-                found.add(f"broadcast={level}")
+            if f"broadcast={level}" not in levels and any(wanted) and _is_valid(call, [s or _FULL for s in wanted]):
+                levels.add(f"broadcast={level}")
         if _is_valid(call, [_FULL, *[_SCALAR] * (number - 1)]):
-            found.update(f"scalar={type_of(array)}" for array in _operands(call)[1:])
+            levels.update(f"scalar={type_of(array)}" for array in _operands(call)[1:])
     lower = {"broadcast=left-rank", "broadcast=right-rank"}
-    return found if found & lower else {name for name in found if not name.startswith("broadcast")}
+    return levels if levels & lower else {name for name in levels if not name.startswith("broadcast")}
 
 
 def broadcast_triggers(types: Iterable[str], names: Collection[str] | None) -> Iterator[Trigger]:
@@ -142,7 +142,7 @@ def broadcast_triggers(types: Iterable[str], names: Collection[str] | None) -> I
 
 def _operands(call: Invocation) -> list[Array]:
     """Return the tensors of a call, if it has no sequences and the like."""
-    held = any(one is not None and one.structure is not None for one in call.program.inputs)
+    held = any(operand is not None and operand.structure is not None for operand in call.program.inputs)
     return [] if held or call.captured else list(call.arrays)
 
 
@@ -153,7 +153,7 @@ def _is_valid(call: Invocation, shapes: Sequence[Shape]) -> bool:
         recording = recorded(call.mapped(lambda array: left[id(array)]))
     except (OpconformError, Refused, ValueError, IndexError, TypeError, KeyError):
         return False
-    fork = next((one for one in recording.forks if one.kind == "values"), None)
+    fork = next((reading for reading in recording.forks if reading.kind == "values"), None)
     if fork is None or not fork.outputs or recording.graph.nodes[fork.outputs[0]].shape != _FULL:
         return False
     nodes = [recording.graph.nodes[at] for at in recording.live_of(fork.outputs)]
@@ -161,14 +161,14 @@ def _is_valid(call: Invocation, shapes: Sequence[Shape]) -> bool:
     return len(used) == len(shapes)  # all of them count
 
 
-def stretched(shape: Shape, whole: Shape) -> set[int] | None:
+def stretched(shape: Shape, full: Shape) -> set[int] | None:
     """Return the axes of the result along which a shape is repeated; None if it does not broadcast to it."""
-    if len(shape) > len(whole):
+    if len(shape) > len(full):
         return None
-    aligned = (1,) * (len(whole) - len(shape)) + shape
-    if any(n not in (1, m) for n, m in zip(aligned, whole, strict=True)):
+    aligned = (1,) * (len(full) - len(shape)) + shape
+    if any(n not in (1, m) for n, m in zip(aligned, full, strict=True)):
         return None
-    return {axis for axis, (n, m) in enumerate(zip(aligned, whole, strict=True)) if n != m}
+    return {axis for axis, (n, m) in enumerate(zip(aligned, full, strict=True)) if n != m}
 
 
 def _is_broadcast(level: str) -> Callable[[Met], bool]:
@@ -176,21 +176,21 @@ def _is_broadcast(level: str) -> Callable[[Met], bool]:
         operands = _operands(met.invocation)
         if len(operands) < 2 or not met.right:
             return False
-        whole = met.right[0].shape[1:]
-        found = [stretched(array.shape[1:], whole) for array in operands]
-        axes = [some or set() for some in found]
-        if None in found or not any(axes):
+        full = met.right[0].shape[1:]
+        stretches = [stretched(array.shape[1:], full) for array in operands]
+        axes = [some or set() for some in stretches]
+        if None in stretches or not any(axes):
             return False
         ranks = [array.ndim - 1 for array in operands]
         if level in _PLACES:
-            place = _PLACES[level]
-            return [bool(some) for some in axes] == [at == place for at in range(len(axes))]
+            position = _PLACES[level]
+            return [bool(some) for some in axes] == [at == position for at in range(len(axes))]
         if level == "middle":
-            return any(some and 0 not in some and len(whole) - 1 not in some for some in axes)
+            return any(some and 0 not in some and len(full) - 1 not in some for some in axes)
         if level == "both":
-            return any(one - other and other - one for one, other in itertools.combinations(axes, 2))
+            return any(first - second and second - first for first, second in itertools.combinations(axes, 2))
         lower = ranks[:1] if level == "left-rank" else ranks[1:]
-        return any(0 < rank < len(whole) for rank in lower)
+        return any(0 < rank < len(full) for rank in lower)
 
     return met
 
@@ -218,16 +218,16 @@ def _around(i: Invocation) -> Invocation:
     if len(operands) < 2:
         return i
     try:
-        whole = np.broadcast_shapes(*(array.shape[1:] for array in operands))
+        full = np.broadcast_shapes(*(array.shape[1:] for array in operands))
     except ValueError:
         return i
-    wrong = {id(array): _repeated(array, whole) for array in operands if array.shape[1:] != whole and array.ndim > 1}
+    wrong = {id(array): _repeated(array, full) for array in operands if array.shape[1:] != full and array.ndim > 1}
     return i.mapped(lambda array: wrong.get(id(array), array)) if wrong else i
 
 
-def _repeated(array: Array, whole: Shape) -> Array:
+def _repeated(array: Array, full: Shape) -> Array:
     flat = array.reshape(len(array), -1)
-    size = int(np.prod(whole))
+    size = int(np.prod(full))
     if not flat.shape[1]:
         return array
-    return flat[:, np.arange(size) % flat.shape[1]].reshape(len(array), *whole)
+    return flat[:, np.arange(size) % flat.shape[1]].reshape(len(array), *full)

@@ -67,12 +67,12 @@ def _is_list(version: VersionSpec, port: Port) -> bool:
     """Return whether an input is numbers that say what to do: integers, or numbers that levels or recipes write."""
     letter = version.signature.letter(port.name)
     types = version.signature.types[letter] if letter else (port.type,)
-    whole = all(name in element_types() and element_types()[name].is_integer for name in types)
+    integer = all(name in element_types() and element_types()[name].is_integer for name in types)
     operand = version.operands.get(port.name)
     listed = operand is not None and isinstance(operand.shape, tuple) and len(operand.shape) == 1
     written = has_values(version, port) or (listed and operand is not None and bool(operand.draws))
     apart = not port.is_variadic and version.signature.attribute(port.name) is None
-    return apart and (whole or written) and _has_several(version, port.name)
+    return apart and (integer or written) and _has_several(version, port.name)
 
 
 def _has_several(version: VersionSpec, name: str) -> bool:
@@ -83,7 +83,7 @@ def _has_several(version: VersionSpec, name: str) -> bool:
     values = [*version.parameters.get(name, {}).values(), *(settings.get(name) for settings in sets)]
     lists = [value for value in values if isinstance(value, tuple)]
     drawn = operand is not None and bool(operand.draws) and isinstance(operand.shape, tuple) and operand.shape != ()
-    return drawn or any(len(one) > 1 or isinstance(one[0], str) for one in lists if one)
+    return drawn or any(len(entries) > 1 or isinstance(entries[0], str) for entries in lists if entries)
 
 
 def _of_list(name: str, *, one_is_a_list: bool) -> Iterator[tuple[Trigger, Sequence[Implementation]]]:
@@ -181,8 +181,8 @@ def _is_repeated(met: Met) -> bool:
     return is_twice(met) and any(array[:1, ...].size > BEYOND for array in met.invocation.arrays)
 
 
-def _both(one: Callable[[Met], bool], other: Callable[[Met], bool]) -> Callable[[Met], bool]:
-    return lambda met: one(met) and other(met)
+def _both(first: Callable[[Met], bool], second: Callable[[Met], bool]) -> Callable[[Met], bool]:
+    return lambda met: first(met) and second(met)
 
 
 def _first(met: Met) -> Array | None:
@@ -223,8 +223,8 @@ def _of_options(version: VersionSpec) -> Iterator[Trigger]:
     """Yield triggers for each pair of options, and for options with each rank and with an extent of 1."""
     options = {a.name: _is_set(a) for a in version.signature.attributes if not a.required and _varies(version, a.name)}
     options |= {p.name: _is_given(p) for p in version.signature.inputs if p.option == "optional"}
-    for (one, first), (other, second) in itertools.combinations(options.items(), 2):
-        yield Trigger("options", f"{one},{other}", f"{one} and {other}", _both(first, second))
+    for (left, first), (right, second) in itertools.combinations(options.items(), 2):
+        yield Trigger("options", f"{left},{right}", f"{left} and {right}", _both(first, second))
     for name in free_options(version):
         for rank in _ranks(version):
             text = f"{name} and rank {rank}"

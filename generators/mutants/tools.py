@@ -28,7 +28,7 @@ Dims: TypeAlias = tuple[str, ...]
 Refusal: TypeAlias = "tuple[str, str, Callable[[Seen], bool]]"
 """A name, a text, and when a program is refused."""
 
-_WHOLE = ("int", "ints", "s64", "s64s", "i64", "i32", "int64", "int64s")
+_INTEGERS = ("int", "ints", "s64", "s64s", "i64", "i32", "int64", "int64s")
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,13 @@ class Seen:
     def sizes(self) -> dict[str, str]:
         """The size that each symbolic dimension has in this case."""
         arrays = iter(self.batch.inputs)
-        found: dict[str, str] = {}
+        sizes: dict[str, str] = {}
         for given in self.batch.program.feeds:
             shapes = [next(arrays).shape[1:] for _ in given.leaves]
             if given.structure is None:
                 pairs = zip(given.dims, shapes[0], strict=False)
-                found |= {dim: str(size) for dim, size in pairs if isinstance(dim, str)}
-        return found
+                sizes |= {dim: str(size) for dim, size in pairs if isinstance(dim, str)}
+        return sizes
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
@@ -122,17 +122,17 @@ class Tool:
     incidental: bool = True
 
 
-def _chosen(text: str, place: int) -> str:
+def _chosen(text: str, index: int) -> str:
     """Return an expected text as an exact answer: of several right names the one at a place, `?` if none is right."""
     type_, dims = parsed(text)
     if dims is None:
         return type_
-    words = [UNKNOWN if dim == COMPUTED or dim.endswith(UNKNOWN) else _nth(dim.split("|"), place) for dim in dims]
+    words = [UNKNOWN if dim == COMPUTED or dim.endswith(UNKNOWN) else _nth(dim.split("|"), index) for dim in dims]
     return inferred(type_, words)
 
 
-def _nth(words: Sequence[str], place: int) -> str:
-    return words[place if -len(words) <= place < len(words) else 0]
+def _nth(words: Sequence[str], index: int) -> str:
+    return words[index if -len(words) <= index < len(words) else 0]
 
 
 # Inference
@@ -146,7 +146,7 @@ def shape_texts(invocation: Invocation) -> tuple[str, ...]:
     if not all(output is None or is_tensor(output.type) for output in invocation.program.outputs):
         return ()
     recording = recorded(invocation)
-    fork = next((one for one in recording.forks if one.kind in ("values", "any")), None)
+    fork = next((reading for reading in recording.forks if reading.kind in ("values", "any")), None)
     if fork is None or fork.structure:
         return ()
     nodes = [recording.graph.nodes[at] for at in fork.outputs]
@@ -178,17 +178,17 @@ def _plus(dim: str, more: int) -> str:
     return str(int(dim) + more) if dim.isdecimal() else dim
 
 
-def _more(dims: Dims, place: int) -> Dims:
-    return tuple(_plus(dim, int(at == place)) for at, dim in enumerate(dims))
+def _more(dims: Dims, axis: int) -> Dims:
+    return tuple(_plus(dim, int(at == axis)) for at, dim in enumerate(dims))
 
 
 def _replaced(dims: Dims, words: Mapping[str, str]) -> Dims:
     return tuple(words.get(dim, dim) for dim in dims)
 
 
-def _like(place: int, *, type_too: bool) -> Change:
+def _like(index: int, *, type_too: bool) -> Change:
     def change(type_: str, dims: Dims, seen: Seen) -> tuple[str, Dims] | None:
-        own = parsed(seen.inputs[place]) if -len(seen.inputs) <= place < len(seen.inputs) else ("", None)
+        own = parsed(seen.inputs[index]) if -len(seen.inputs) <= index < len(seen.inputs) else ("", None)
         if "(" in own[0] or own[1] is None:
             return None
         return (own[0], dims) if type_too else (type_, own[1])
@@ -237,7 +237,7 @@ def wrong_inferencers() -> Iterator[Tool]:
         ("dims-reversed", "has the dimensions in reverse order", _dims(lambda d, _: d[::-1])),
         ("rank-one-more", "has one dimension of 1 too many", _dims(lambda d, _: (*d, "1"))),
         ("rank-one-less", "lacks the last dimension", _dims(lambda d, _: d[:-1])),
-        ("ones-lost", "lacks dimensions of 1", _dims(lambda d, _: tuple(one for one in d if one != "1"))),
+        ("ones-lost", "lacks dimensions of 1", _dims(lambda d, _: tuple(dim for dim in d if dim != "1"))),
         ("first-plus-one", "has 1 more in the first dimension", _dims(lambda d, _: _more(d, 0))),
         ("last-plus-one", "has 1 more in the last dimension", _dims(lambda d, _: _more(d, len(d) - 1))),
         ("empty-as-one", "has 1 in place of 0", _dims(lambda d, _: _replaced(d, {"0": "1"}))),
@@ -309,32 +309,32 @@ def misreadings_of_shapes(spec: Spec, version: VersionSpec) -> Iterator[tuple[Im
 
     They read programs with static shapes only.
     """
-    for one in call_mutants(spec, version):
-        infers, refuses = functools.partial(_misread, one), functools.partial(_refuses_by_misreading, one)
-        about = one.about or one.name
+    for mutant in call_mutants(spec, version):
+        infers, refuses = functools.partial(_misread, mutant), functools.partial(_refuses_by_misreading, mutant)
+        about = mutant.about or mutant.name
         yield (
-            one,
-            Tool(one.name, "infer", one.text, infers, about=about, incidental=one.incidental),
-            Tool(one.name, "check", one.text, refuses=refuses, about=about),
+            mutant,
+            Tool(mutant.name, "infer", mutant.text, infers, about=about, incidental=mutant.incidental),
+            Tool(mutant.name, "check", mutant.text, refuses=refuses, about=about),
         )
 
 
-def _refuses_by_misreading(one: Implementation, seen: Seen) -> bool:
+def _refuses_by_misreading(mutant: Implementation, seen: Seen) -> bool:
     if seen.is_invalid:
         return seen.is_static
     try:
-        _misread(one, seen)
+        _misread(mutant, seen)
     except Refused:
         return True
     return False
 
 
-def _misread(one: Implementation, seen: Seen) -> Sequence[str]:
-    if not seen.is_plain or one.reading is None:
+def _misread(mutant: Implementation, seen: Seen) -> Sequence[str]:
+    if not seen.is_plain or mutant.reading is None:
         return seen.right
     try:
-        told = one.reading(seen.invocation)
-        texts = seen.shapes if told is seen.invocation else shape_texts(told)
+        invocation = mutant.reading(seen.invocation)
+        texts = seen.shapes if invocation is seen.invocation else shape_texts(invocation)
     except Refused:
         raise
     except Exception as error:  # a defect that raises looks like a refusal
@@ -364,7 +364,7 @@ def _refusals_of(version: VersionSpec) -> Iterator[Refusal]:
         if default is not None:
             has_default = functools.partial(_has_default, name, default)
             yield f"{name}-default-refused", f"refuses {name} if its default is given", has_default
-        if attribute.kind in _WHOLE:
+        if attribute.kind in _INTEGERS:
             has_negative = functools.partial(_has_negative, name)
             yield f"{name}-negative-refused", f"refuses negative numbers in {name}", has_negative
     for type_ in sorted({type_ for some in version.signature.types.values() for type_ in some}):

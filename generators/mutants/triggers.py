@@ -75,11 +75,11 @@ def excluded(version: VersionSpec, trigger: Trigger) -> str | None:
 
 def types_of(version: VersionSpec, ports: Sequence[Port]) -> list[str]:
     """Return the element types that ports may have."""
-    found: dict[str, None] = {}
+    texts: dict[str, None] = {}
     for port in ports:
         letter = version.signature.letter(port.name)
-        found.update(dict.fromkeys(version.signature.types[letter] if letter else (port.type,)))
-    return [name for text in found for name in element_names(text) if name in element_types()]
+        texts.update(dict.fromkeys(version.signature.types[letter] if letter else (port.type,)))
+    return [name for text in texts for name in element_names(text) if name in element_types()]
 
 
 def _when(group: str, level: str, text: str, of: Callable[[Met], Any], value: object) -> Trigger:
@@ -188,30 +188,30 @@ def _longest_part(part: str) -> Callable[[Met], int]:
 
 
 def _part(part: str, axes: Axes, shape: tuple[int, ...]) -> int:
-    places = sorted(set(_whole(axes, len(shape)))) or list(range(len(shape)))
+    places = sorted(set(_nonnegative(axes, len(shape)))) or list(range(len(shape)))
     if part == "inner":
         return math.prod(shape[places[-1] + 1 :])
-    return math.prod(shape[: places[0]] if part == "outer" else [shape[place] for place in places])
+    return math.prod(shape[: places[0]] if part == "outer" else [shape[axis] for axis in places])
 
 
-def _whole(axes: Axes, rank: int) -> list[int]:
+def _nonnegative(axes: Axes, rank: int) -> list[int]:
     return [axis % rank for axis in axes]
 
 
 def _gaps(axes: Axes, rank: int) -> set[int]:
-    places = sorted(set(_whole(axes, rank)))
+    places = sorted(set(_nonnegative(axes, rank)))
     return {b - a for a, b in pairwise(places)}
 
 
 AXES: Mapping[str, tuple[str, Callable[[Axes, int], bool]]] = {
-    "front": ("only the first axis", lambda axes, rank: rank > 1 and _whole(axes, rank) == [0]),
+    "front": ("only the first axis", lambda axes, rank: rank > 1 and _nonnegative(axes, rank) == [0]),
     "middle": ("only an axis in the middle", lambda axes, rank: len(axes) == 1 and 0 < axes[0] % rank < rank - 1),
-    "end": ("only the last axis", lambda axes, rank: rank > 1 and _whole(axes, rank) == [rank - 1]),
+    "end": ("only the last axis", lambda axes, rank: rank > 1 and _nonnegative(axes, rank) == [rank - 1]),
     "negative": ("a negative axis", lambda axes, _: min(axes, default=0) < 0),
     "adjacent": ("adjacent axes", lambda axes, rank: 1 < len(axes) < rank and _gaps(axes, rank) == {1}),
     "apart": ("axes with others between them", lambda axes, rank: max(_gaps(axes, rank), default=1) > 1),
-    "all": ("all axes", lambda axes, rank: rank > 1 and len(set(_whole(axes, rank))) == rank),
-    "unsorted": ("unsorted axes", lambda axes, rank: _whole(axes, rank) != sorted(_whole(axes, rank))),
+    "all": ("all axes", lambda axes, rank: rank > 1 and len(set(_nonnegative(axes, rank))) == rank),
+    "unsorted": ("unsorted axes", lambda axes, rank: _nonnegative(axes, rank) != sorted(_nonnegative(axes, rank))),
     "none": ("an empty list of axes", lambda axes, _: not axes),
 }
 _AXIS = ("front", "middle", "end", "negative")
@@ -276,7 +276,7 @@ def delivered(names: Sequence[str], *, fed: bool) -> Callable[[Met], bool]:
 
 def is_twice(met: Met) -> bool:
     """Return whether one tensor is given at two inputs."""
-    names = [one.name for one in met.invocation.program.inputs if one is not None]
+    names = [operand.name for operand in met.invocation.program.inputs if operand is not None]
     return len(set(names)) < len(names)
 
 
@@ -285,23 +285,26 @@ def is_twice(met: Met) -> bool:
 
 def _of_triples(version: VersionSpec, names: Sequence[str], types: Mapping[str, Trigger]) -> Iterator[Trigger]:
     """Yield all triples of types, positions of axes, and values of other attributes, for interacting parameters."""
-    levels = {name: found for name in names if (found := _levels_of(version, name, types))}
+    levels = {name: level_triggers for name in names if (level_triggers := _levels_of(version, name, types))}
     for some in itertools.combinations(levels.values(), _TRIPLE):
         for several in itertools.product(*some):
-            name, text = ",".join(one.name for one in several), " and ".join(one.text for one in several)
+            name, text = (
+                ",".join(trigger.name for trigger in several),
+                " and ".join(trigger.text for trigger in several),
+            )
             yield Trigger("triple", name, text, _together(several))
 
 
 def _together(several: Sequence[Trigger]) -> Callable[[Met], bool]:
-    return lambda met: all(bool(one.when(met)) for one in several)
+    return lambda met: all(bool(trigger.when(met)) for trigger in several)
 
 
 def _levels_of(version: VersionSpec, name: str, types: Mapping[str, Trigger]) -> list[Trigger]:
     signature = version.signature
     if name in signature.types:
-        return [types[one] for one in signature.types[name] if one in types]
+        return [types[type_name] for type_name in signature.types[name] if type_name in types]
     if name in AXES_NAMES:
-        return [one for one in _of_axes(version) if one.group == "axes"]
+        return [trigger for trigger in _of_axes(version) if trigger.group == "axes"]
     attribute, levels = signature.attribute(name), version.parameters.get(name, {}).values()
     if attribute is None:
         return []
@@ -316,10 +319,10 @@ def _valued(name: str) -> Callable[[Met], Any]:
 # Places of elements
 
 
-Place: TypeAlias = Callable[[int], int]
+Position: TypeAlias = Callable[[int], int]
 """Returns an index into so many elements; negative or too large if there is no such element."""
 
-PLACES: Mapping[str, tuple[str, Place]] = {
+PLACES: Mapping[str, tuple[str, Position]] = {
     "first": ("the first element", lambda _: 0),
     "middle": ("the element in the middle", lambda n: n // 2),
     "last": ("the last element", lambda n: n - 1),
@@ -329,10 +332,10 @@ PLACES: Mapping[str, tuple[str, Place]] = {
 }
 
 
-def placed(place: Place, change: Callable[[Array], Array], array: Array) -> Array:
+def placed(position: Position, change: Callable[[Array], Array], array: Array) -> Array:
     """Return an array, lanes first, with one element of each lane changed; the array itself if nothing changes."""
     flat = array.reshape(len(array), -1)
-    index = place(flat.shape[1])
+    index = position(flat.shape[1])
     if not 0 <= index < flat.shape[1]:
         return array
     kept = flat.copy()
@@ -340,31 +343,31 @@ def placed(place: Place, change: Callable[[Array], Array], array: Array) -> Arra
     return kept.reshape(array.shape)
 
 
-def in_outputs(place: Place) -> Callable[[Met], bool]:
+def in_outputs(position: Position) -> Callable[[Met], bool]:
     """Return whether some output has an element at this position."""
-    return lambda met: _has(place, met.right)
+    return lambda met: _has(position, met.right)
 
 
-def in_inputs(place: Place) -> Callable[[Met], bool]:
+def in_inputs(position: Position) -> Callable[[Met], bool]:
     """Return whether the first input, or any tensor of it, has an element at this position."""
-    return lambda met: _has(place, met.invocation.first)
+    return lambda met: _has(position, met.invocation.first)
 
 
-def _has(place: Place, arrays: Sequence[Array]) -> bool:
+def _has(position: Position, arrays: Sequence[Array]) -> bool:
     sizes = (math.prod(array.shape[1:]) for array in arrays)
-    return any(0 <= place(size) < size for size in sizes)
+    return any(0 <= position(size) < size for size in sizes)
 
 
-def at_outputs(place: Place, change: Callable[[Array], Array]) -> Callable[[Invocation, Answer], Answer]:
+def at_outputs(position: Position, change: Callable[[Array], Array]) -> Callable[[Invocation, Answer], Answer]:
     """Return a function that changes one element of each output."""
-    return lambda _i, outs: [placed(place, change, out) for out in outs]
+    return lambda _i, outs: [placed(position, change, out) for out in outs]
 
 
-def at_inputs(place: Place, change: Callable[[Array], Array]) -> Callable[[Invocation], Invocation]:
+def at_inputs(position: Position, change: Callable[[Array], Array]) -> Callable[[Invocation], Invocation]:
     """Return a function that misreads one element of the first input, or of each of its tensors."""
 
     def reading(i: Invocation) -> Invocation:
-        wrong = tuple(placed(place, change, array) for array in i.first)
+        wrong = tuple(placed(position, change, array) for array in i.first)
         if all(map(identical, wrong, i.first)):
             return i
         return i.with_port(i.names[0], wrong if isinstance(i.ports[0], tuple) else wrong[0])

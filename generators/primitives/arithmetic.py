@@ -44,7 +44,7 @@ def largest(values: Array) -> int:
     return max(int(values.max(initial=0)), -int(values.min(initial=0)))
 
 
-def whole(operation: Callable[..., Any], *xs: Array) -> Array:
+def exact_integers(operation: Callable[..., Any], *xs: Array) -> Array:
     """Apply an operation of one or two operands in their type, or in 64 bits, if its result certainly fits.
 
     Otherwise use Python's integers.
@@ -106,7 +106,7 @@ ROUNDINGS: Final = MappingProxyType(
 )
 
 
-class Whole(Primitive):
+class IntegerPrimitive(Primitive):
     """A primitive of whole numbers: no error; undefined operands give undefined results."""
 
     work = "selects"
@@ -127,7 +127,7 @@ def whole_error(y: Known, xs: Sequence[Known], es: Sequence[Error]) -> Error:
     return Error(0.0, flags)
 
 
-class Fit(Whole):
+class Fit(IntegerPrimitive):
     """A whole number that does not fit its type: kept, wrapped or saturated."""
 
     name = "fit"
@@ -157,7 +157,7 @@ class Fit(Whole):
         return cls.exact(xs[0].astype(object), **parameters).astype(parameters["type"])
 
 
-class Quotient(Whole):
+class Quotient(IntegerPrimitive):
     """A quotient of whole numbers, rounded; free if the divisor is zero."""
 
     name, overflows = "quotient", True
@@ -180,11 +180,11 @@ class Quotient(Whole):
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
-        found = whole_error(y, xs, es)
+        error = whole_error(y, xs, es)
         zero = np.asarray(xs[1].v == 0, bool)
         if zero.any():
-            found.flags = found.flags | np.broadcast_to(zero, y.v.shape).astype(np.uint8) * FREE
-        return found
+            error.flags = error.flags | np.broadcast_to(zero, y.v.shape).astype(np.uint8) * FREE
+        return error
 
 
 class Mod(Primitive):
@@ -215,12 +215,12 @@ class Mod(Primitive):
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
-        if y.whole or xs[1].whole:
-            found = whole_error(y, xs, es)
+        if y.is_integer or xs[1].is_integer:
+            error = whole_error(y, xs, es)
             zero = np.asarray(xs[1].v == 0, bool)
             if zero.any():
-                found.flags = found.flags | np.broadcast_to(zero, y.v.shape).astype(np.uint8) * FREE
-            return found
+                error.flags = error.flags | np.broadcast_to(zero, y.v.shape).astype(np.uint8) * FREE
+            return error
         if es[0].quiet and es[1].quiet:  # fmod is exact; with the divisor's sign there is one addition
             return charged(c, y, 0.0, wild(es[0].flags | es[1].flags), rule="remainder")
         reach = c.bound(es[0].e) + c.bound(es[1].e) * (np.abs(xs[0].f / xs[1].f) + 1)
@@ -237,7 +237,7 @@ def _real_rest(a: Array, b: Array) -> Array:
     return np.asarray(np.fmod(a, b))
 
 
-class Shift(Whole):
+class Shift(IntegerPrimitive):
     """Bits shifted to the left (wrapped) or right; free for negative amounts, and for the width or more."""
 
     name, text = "shift", "{0} shifted by {1} bits to the {direction}"
@@ -246,8 +246,8 @@ class Shift(Whole):
     def record(cls, value: Any, *others: Any, **p: Any) -> Any:
         first, second = value.aligned(others[0])
         bits = limits(value.type)[1].bit_length() + (not value.type.startswith("uint"))
-        found = first.node("shift", second, direction=p["direction"], bits=bits)
-        return found.fit("wraps") if p["direction"] == "left" else found
+        shifted = first.node("shift", second, direction=p["direction"], bits=bits)
+        return shifted.fit("wraps") if p["direction"] == "left" else shifted
 
     @staticmethod
     def exact(*xs: Array, **p: Any) -> Array:
@@ -258,14 +258,14 @@ class Shift(Whole):
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
-        found = whole_error(y, xs, es)
+        error = whole_error(y, xs, es)
         outside = np.asarray((xs[1].v < 0) | (xs[1].v >= p["bits"]), bool)
         if outside.any():
-            found.flags = found.flags | np.broadcast_to(outside, y.v.shape).astype(np.uint8) * FREE
-        return found
+            error.flags = error.flags | np.broadcast_to(outside, y.v.shape).astype(np.uint8) * FREE
+        return error
 
 
-class Power(Whole):
+class Power(IntegerPrimitive):
     """A whole number to the power of another; free for a negative power, unless the base is 1 or -1."""
 
     name, overflows, text = "whole_power", True, "{0} to the power of {1}"
@@ -276,11 +276,11 @@ class Power(Whole):
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
-        found = whole_error(y, xs, es)
+        error = whole_error(y, xs, es)
         outside = np.asarray((xs[1].v < 0) & (np.abs(xs[0].v) != 1), bool)
         if outside.any():
-            found.flags = found.flags | np.broadcast_to(outside, y.v.shape).astype(np.uint8) * FREE
-        return found
+            error.flags = error.flags | np.broadcast_to(outside, y.v.shape).astype(np.uint8) * FREE
+        return error
 
 
 _LONGEST = 1 << 14
@@ -301,7 +301,7 @@ def _power(base: int, power: int) -> int:
 def carried(operation: Callable[[Array, Array], Array], a: Array, b: Array) -> Array:
     """Return an operation's result for exact values: in gmpy2 if an operand is, in Python's integers if they grow."""
     if a.dtype.kind in "iu" and b.dtype.kind in "iu":
-        return whole(operation, a, b)
+        return exact_integers(operation, a, b)
     if object in (a.dtype, b.dtype) and np.float64 in (a.dtype, b.dtype):
         a, b = widened(a), widened(b)
     return np.asarray(operation(a, b))
@@ -338,7 +338,7 @@ class Sub(Add):
 
 
 def _added(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], *, subtracts: bool) -> Error:
-    if y.whole:
+    if y.is_integer:
         return whole_error(y, xs, es)
     rule, e = "subtract" if subtracts else "add", es[0].e + es[1].e
     flags = together(es[0].flags, flip(es[1].flags, np.True_) if subtracts else es[1].flags)
@@ -367,7 +367,7 @@ class Mul(Primitive):
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
-        if y.whole:
+        if y.is_integer:
             return whole_error(y, xs, es)
         (a, b), (ea, eb) = xs, es
         exact: Any = True
@@ -433,9 +433,9 @@ class Div(Primitive):
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
         (a, b), (ea, eb) = xs, es
-        told = 2.0 * p["ulp"] * (a.f != 0) if "ulp" in p else None
+        budget = 2.0 * p["ulp"] * (a.f != 0) if "ulp" in p else None
         if ea.none and eb.none:
-            charge = _roundings(c, y, a, b) if told is None else told
+            charge = _roundings(c, y, a, b) if budget is None else budget
             return charged(c, y, 0.0, 0, charge, rule="divide", exact=False)
         reach = c.bound(eb.e)
         below = np.abs(b.f) - reach
@@ -452,8 +452,8 @@ class Div(Primitive):
             e = np.where(zero, np.maximum(e, c.of_bound(y.size)), e)
         exact = np.equal(ea.e, 0) & np.equal(eb.e, 0)
         roundings: Any = 2.0
-        if told is not None:
-            roundings = np.where(exact, told, 2.0 * p["ulp"])
+        if budget is not None:
+            roundings = np.where(exact, budget, 2.0 * p["ulp"])
         elif exact.any():
             roundings = np.where(exact, _roundings(c, y, a, b), 2.0)
         return charged(c, y, e, flags, roundings, rule="divide", exact=False)
@@ -500,12 +500,12 @@ class Neg(Primitive):
 
     @staticmethod
     def exact(*xs: Array, **_: Any) -> Array:
-        return whole(np.negative, *xs) if xs[0].dtype.kind in "iu" else np.asarray(-xs[0])
+        return exact_integers(np.negative, *xs) if xs[0].dtype.kind in "iu" else np.asarray(-xs[0])
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
         flags, instead = flip(es[0].flags, np.True_), es[0].instead
-        if y.whole or not es[0].quiet:
+        if y.is_integer or not es[0].quiet:
             return Error(es[0].e, flags, instead=None if instead is None else -instead)
         minus = y.fact("from plus", lambda: (y.f == 0) & np.signbit(y.f))
         if not isinstance(flags, int):
@@ -522,7 +522,7 @@ class Abs(Primitive):
     @staticmethod
     def exact(*xs: Array, **_: Any) -> Array:
         if xs[0].dtype.kind in "iu":
-            return whole(np.abs, *xs)
+            return exact_integers(np.abs, *xs)
         return np.asarray(np.abs(xs[0]))
 
     @staticmethod
@@ -545,8 +545,8 @@ class Sign(Primitive):
         x = xs[0]
         if x.dtype != object:
             return np.asarray(np.sign(x))
-        found = (x > 0).astype(np.int64) - (x < 0).astype(np.int64)
-        return found if are_whole(x) else np.where(np.asarray(x != x, bool), np.nan, found)  # noqa: PLR0124 - NaN
+        sign = (x > 0).astype(np.int64) - (x < 0).astype(np.int64)
+        return sign if are_whole(x) else np.where(np.asarray(x != x, bool), np.nan, sign)  # noqa: PLR0124 - NaN
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:

@@ -122,10 +122,10 @@ class Isinf(Primitive):
 
     @staticmethod
     def exact(*xs: Array, **p: Any) -> Array:
-        found = np.zeros(xs[0].shape, bool)
+        matches = np.zeros(xs[0].shape, bool)
         for wanted, number in ((p["positive"], np.inf), (p["negative"], -np.inf)):
-            found = found | np.asarray(xs[0] == number, bool) if wanted else found
-        return found
+            matches = matches | np.asarray(xs[0] == number, bool) if wanted else matches
+        return matches
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
@@ -185,8 +185,8 @@ class Not(Logic):
 
     @classmethod
     def record(cls, value: Any, *others: Any, **_: Any) -> Any:
-        found = value.node("not")
-        return found.fit("wraps") if value.type.startswith("uint") else found
+        inverted = value.node("not")
+        return inverted.fit("wraps") if value.type.startswith("uint") else inverted
 
 
 class Where(Primitive):
@@ -215,9 +215,9 @@ class Where(Primitive):
         if not (isinstance(ea.flags, int) and isinstance(eb.flags, int)):
             flags = np.where(m.v, np.asarray(ea.flags), np.asarray(eb.flags)).astype(np.uint8)
         if em.none:
-            found = [np.nan if one.instead is None else one.instead for one in (ea, eb)]
-            known = any(one.instead is not None for one in (ea, eb))
-            return Error(e, flags, instead=np.where(m.v, *found) if known else None)
+            substitutes = [np.nan if error.instead is None else error.instead for error in (ea, eb)]
+            known = any(error.instead is not None for error in (ea, eb))
+            return Error(e, flags, instead=np.where(m.v, *substitutes) if known else None)
         vague = np.greater(em.e, 0)
         if not (_is_real(a) or _is_real(b)):
             differ = vague & np.asarray(a.v != b.v, bool)
@@ -303,29 +303,29 @@ class Larger(Primitive):
     def exact(cls, *xs: Array, **p: Any) -> Array:
         a, b = xs
         first = np.asarray(a >= b if cls.sign > 0 else a <= b, bool)
-        found = np.where(first, a, b)
+        chosen = np.where(first, a, b)
         if a.dtype.kind in "iub" and b.dtype.kind in "iub":
-            return found
+            return chosen
         lost_a, lost_b = is_nan(a), is_nan(b)
         if not (lost_a.any() or lost_b.any()):
-            return found
+            return chosen
         if p["nan"] == "ignore":
-            return np.where(lost_a, b, np.where(lost_b, a, found))
-        return np.where(lost_a, a, np.where(lost_b, b, found))
+            return np.where(lost_a, b, np.where(lost_b, a, chosen))
+        return np.where(lost_a, a, np.where(lost_b, b, chosen))
 
     @classmethod
     def bound(cls, c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
         if es[0].none and es[1].none:
             return Error()
-        if y.whole:
+        if y.is_integer:
             return whole_error(y, xs, es)
         e = np.maximum(*(_beyond(c, y, x, error) for x, error in zip(xs, es, strict=True)))
         flags = unsigned(np.bitwise_or(es[0].flags, es[1].flags))
         gone = (
             NEGATIVE if cls.sign > 0 else POSITIVE
         )  # one that may be infinite on the other side leaves the other operand
-        for one, other in ((0, 1), (1, 0)):
-            maybe = np.bitwise_and(es[one].flags, gone) > 0
+        for index, other in ((0, 1), (1, 0)):
+            maybe = np.bitwise_and(es[index].flags, gone) > 0
             if np.any(maybe):
                 left = _apart(y, xs[other]) + c.bound(es[other].e)
                 e = np.where(maybe, np.maximum(e, c.of_bound(left)), e)
@@ -357,8 +357,8 @@ class Max(Primitive):
     @classmethod
     def record(cls, value: Any, *others: Any, **p: Any) -> Any:
         axes = value.axes(others[0] if others else p.get("axes"))
-        whole = value.node(cls.name, axes=axes, nan=p.get("nan", "propagate"))
-        return whole if p.get("keep", True) else without(whole, axes)
+        reduced = value.node(cls.name, axes=axes, nan=p.get("nan", "propagate"))
+        return reduced if p.get("keep", True) else without(reduced, axes)
 
     @classmethod
     def exact(cls, *xs: Array, **p: Any) -> Array:
@@ -371,9 +371,9 @@ class Max(Primitive):
         if not lost.any():
             return np.asarray(reduce(x, axis=axes, keepdims=True) if axes else x)
         alone = np.where(lost, -cls.sign * np.inf, x)
-        found = reduce(alone, axis=axes, keepdims=True) if axes else alone
+        extreme = reduce(alone, axis=axes, keepdims=True) if axes else alone
         gone = lost.all(axes, keepdims=True) if p["nan"] == "ignore" else lost.any(axes, keepdims=True)
-        return np.where(gone, np.nan, found)
+        return np.where(gone, np.nan, extreme)
 
     @classmethod
     def bound(cls, c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
@@ -387,7 +387,7 @@ class Max(Primitive):
             flags = unsigned(np.bitwise_or.reduce(spread, axis=axes, keepdims=True))
             gone = NEGATIVE if cls.sign > 0 else POSITIVE
             maybe = flags & gone > 0
-            if maybe.any() and not x.whole:  # one of the remaining elements may be the largest
+            if maybe.any() and not x.is_integer:  # one of the remaining elements may be the largest
                 reduce = np.maximum.reduce if cls.sign > 0 else np.minimum.reduce
                 sure = np.where(spread & gone > 0, -cls.sign * np.inf, x.f - cls.sign * c.bound(error.e))
                 least = reduce(sure, axis=axes, keepdims=True)
@@ -414,8 +414,8 @@ class Clip(Primitive):
     @classmethod
     def record(cls, value: Any, *others: Any, **p: Any) -> Any:
         low, high = (others[i] if len(others) > i else p.get(n) for i, n in enumerate(("low", "high")))
-        found = value if low is None else value.maximum(low)
-        return found if high is None else found.minimum(high)
+        limited = value if low is None else value.maximum(low)
+        return limited if high is None else limited.minimum(high)
 
 
 def _sortable(x: Array, *, nan_first: bool = False) -> Array:
@@ -443,9 +443,9 @@ class Order(Primitive):
     def exact(*xs: Array, **p: Any) -> Array:
         x, axis = _sortable(xs[0]), p["axis"] + 1
         n, back = x.shape[axis], p["largest"] != p["late"]
-        found = np.argsort(np.flip(x, axis) if back else x, axis=axis, kind="stable")
-        found = n - 1 - found if back else found
-        return np.asarray(np.flip(found, axis) if p["largest"] else found)
+        order = np.argsort(np.flip(x, axis) if back else x, axis=axis, kind="stable")
+        order = n - 1 - order if back else order
+        return np.asarray(np.flip(order, axis) if p["largest"] else order)
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
@@ -478,8 +478,8 @@ class Argmax(Primitive):
     @classmethod
     def record(cls, value: Any, *others: Any, **p: Any) -> Any:
         axis = int(others[0] if others else p.get("axis", -1)) % max(value.rank, 1)
-        found = value.node(cls.name, axis=axis, late=bool(p.get("late")))
-        return found if p.get("keep", True) else without(found, (axis,))
+        position = value.node(cls.name, axis=axis, late=bool(p.get("late")))
+        return position if p.get("keep", True) else without(position, (axis,))
 
     @classmethod
     def type(cls, types: Sequence[str], **_: Any) -> str:
@@ -492,8 +492,8 @@ class Argmax(Primitive):
         if not n or not x.size:
             return np.zeros([1 if i == axis else d for i, d in enumerate(x.shape)], np.int64)
         line = np.flip(x, axis) if p["late"] else x
-        found = (np.argmin if cls.smallest else np.argmax)(line, axis=axis)
-        return np.expand_dims(n - 1 - found if p["late"] else found, axis)
+        position = (np.argmin if cls.smallest else np.argmax)(line, axis=axis)
+        return np.expand_dims(n - 1 - position if p["late"] else position, axis)
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:

@@ -34,7 +34,7 @@ from .errors import (
 )
 from .primitive import Primitive
 
-_WHOLE: Final = 1 << 53
+_LARGEST_EXACT: Final = 1 << 53
 """float64 represents all whole numbers up to this one."""
 
 
@@ -90,9 +90,9 @@ class Trunc(Rounding):
 
 
 def _away(values: Array) -> Array:
-    whole = np.trunc(values)
-    half = np.abs(values - whole) >= 0.5
-    return np.where(half, whole + np.copysign(1.0, values), whole)
+    truncated = np.trunc(values)
+    half = np.abs(values - truncated) >= 0.5
+    return np.where(half, truncated + np.copysign(1.0, values), truncated)
 
 
 class Away(Rounding):
@@ -112,20 +112,22 @@ def rounded_to(form: FloatFormat, values: Array, *, saturate: bool = False) -> A
     finite = np.isfinite(floats)
     numbers = np.where(finite, floats, 0.0)
     if form.precision >= 53:
-        found = numbers
+        rounded = numbers
     elif exact:
-        found = _nearest_numbers(form, np.where(finite, values, 0))
+        rounded = _nearest_numbers(form, np.where(finite, values, 0))
     else:
-        found = _nearest_floats(form, numbers)
-    found = np.where(finite, found, floats)
-    over = np.abs(found) > form.largest
+        rounded = _nearest_floats(form, numbers)
+    rounded = np.where(finite, rounded, floats)
+    over = np.abs(rounded) > form.largest
     if over.any():
-        sign = np.copysign(1.0, found)
-        beyond = sign * form.largest if saturate else sign * np.inf if form.infinities else np.full(found.shape, np.nan)
-        found = np.where(over, beyond, found)
-    if not form.signed and (found < 0).any():
-        found = np.where(found < 0, np.nan, found)
-    return found if form.negative_zero else np.where(found == 0, 0.0, found)
+        sign = np.copysign(1.0, rounded)
+        beyond = (
+            sign * form.largest if saturate else sign * np.inf if form.infinities else np.full(rounded.shape, np.nan)
+        )
+        rounded = np.where(over, beyond, rounded)
+    if not form.signed and (rounded < 0).any():
+        rounded = np.where(rounded < 0, np.nan, rounded)
+    return rounded if form.negative_zero else np.where(rounded == 0, 0.0, rounded)
 
 
 def _nearest_floats(form: FloatFormat, numbers: Array) -> Array:
@@ -171,7 +173,7 @@ class Cast(Primitive):
         x, to, kind = xs[0], p["to"], kind_of(p["of"])
         wanted = kind_of(to)
         if wanted == "text":
-            return _told(x, kind)
+            return _as_text(x, kind)
         if kind == "text":
             x, kind = each(_parsed, x), "real"
         if wanted == "bool":
@@ -186,9 +188,9 @@ class Cast(Primitive):
     def bound(cls, c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
         x, error, kind, to = xs[0], es[0], kind_of(p["of"]), p["to"]
         if kind == "real" and kind_of(to) == "real":
-            found = _rounded_error(c, y, x, error, p)
+            propagated = _rounded_error(c, y, x, error, p)
             vanished = ((y.f == 0) & (x.f != 0)).astype(np.uint8) * ZERO if "signed" in p else 0
-            return replace(found, flags=found.flags | vanished)
+            return replace(propagated, flags=propagated.flags | vanished)
         if kind == "real" and kind_of(to) == "int":
             return _truncated(c, y, x, error, to)
         if kind == "real" and kind_of(to) == "bool":
@@ -206,8 +208,8 @@ class Cast(Primitive):
         if kind_of(to) == "real":  # rounded once to the type, even if a wider one stores it
             x = x.astype(np.int64) if of == "int" and x.dtype.kind not in "iuO" else x
             return np.asarray(m.rounded(cls.exact(x, **p).astype(np.float64)))
-        found = cls.exact(x, **p)
-        return found if kind_of(to) == "text" else found.astype(element_type(to).dtype)
+        converted = cls.exact(x, **p)
+        return converted if kind_of(to) == "text" else converted.astype(element_type(to).dtype)
 
 
 class Store(Primitive):
@@ -240,7 +242,7 @@ class Store(Primitive):
 def _to_real(x: Array, kind: str, p: dict[str, Any]) -> Array:
     form = format_of(p["to"])
     if kind != "real":
-        x = x.astype(np.float64) if x.dtype == bool or largest(x) <= _WHOLE else x.astype(object)
+        x = x.astype(np.float64) if x.dtype == bool or largest(x) <= _LARGEST_EXACT else x.astype(object)
         return _rounded(form, x, p)
     if kind_of(p["of"]) == "real" and not p["saturate"] and "mode" not in p and _holds(form, format_of(p["of"])):
         return x
@@ -268,11 +270,11 @@ def power_of_two(form: FloatFormat, values: Array, *, saturate: bool, mode: str)
     inside = (floats >= smallest) & (floats <= form.largest)
     fraction, exponent = np.frexp(np.where(inside, floats, 1.0))
     least = {"up": fraction > 0.5, "down": np.zeros(fraction.shape, bool), "nearest": fraction >= 0.75}[mode]
-    found = np.ldexp(0.5, exponent + least)
+    power = np.ldexp(0.5, exponent + least)
     if not saturate:
-        return np.where(inside & (found <= form.largest), found, np.nan)
+        return np.where(inside & (power <= form.largest), power, np.nan)
     outside = np.where(floats > form.largest, form.largest, np.where(floats >= 0, smallest, np.nan))
-    return np.where(inside, np.minimum(found, form.largest), outside)
+    return np.where(inside, np.minimum(power, form.largest), outside)
 
 
 def _to_whole(x: Array, kind: str, to: str) -> Array:
@@ -285,12 +287,12 @@ def _to_whole(x: Array, kind: str, to: str) -> Array:
         return (x.astype(object) - low) % (high - low + 1) + low
     if x.dtype == object:
         return each(lambda v: _truncated_mpfr(v, low, high), x)
-    whole = np.trunc(x)
-    inside = (whole >= low) & (whole < float(high + 1))  # NaN is not
-    whole = np.where(inside, whole, 0.0)
+    truncated = np.trunc(x)
+    inside = (truncated >= low) & (truncated < float(high + 1))  # NaN is not
+    truncated = np.where(inside, truncated, 0.0)
     if high >= 1 << 62:
-        return each(int, whole.astype(object))
-    return whole.astype(np.int64)
+        return each(int, truncated.astype(object))
+    return truncated.astype(np.int64)
 
 
 def _truncated_mpfr(value: Any, low: int, high: int) -> int:
@@ -342,7 +344,7 @@ def _parsed(word: str) -> Any:
         return gmpy2.mpfr("nan")
 
 
-def _told(x: Array, kind: str) -> Array:
+def _as_text(x: Array, kind: str) -> Array:
     """Return whole numbers and truth values as text; the reference decides the text of other numbers."""
     if kind == "real":
         raise TypeError("numbers that are not whole have several texts")

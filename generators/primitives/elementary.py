@@ -32,10 +32,10 @@ _ROOT_PI: Final = 1.1283791670955126  # 2 / sqrt(pi)
 
 
 def _polynomial(coefficients: Sequence[float], x: Array) -> Array:
-    found = np.full(x.shape, coefficients[-1])
+    value = np.full(x.shape, coefficients[-1])
     for c in coefficients[-2::-1]:
-        found = found * x + c
-    return found
+        value = value * x + c
+    return value
 
 
 def exp(x: Array) -> Array:
@@ -59,8 +59,8 @@ def log(x: Array) -> Array:
     mantissa, exponent = np.frexp(np.where(good, x, 1.0))
     low = mantissa < math.sqrt(0.5)
     mantissa, exponent = np.where(low, 2 * mantissa, mantissa), exponent - low
-    found = exponent * _LN2[0] + (exponent * _LN2[1] + _log_near_one((mantissa - 1) / (mantissa + 1)))
-    return np.where(good, found, np.where(x == 0, -np.inf, np.where(x == np.inf, np.inf, np.nan)))
+    logarithm = exponent * _LN2[0] + (exponent * _LN2[1] + _log_near_one((mantissa - 1) / (mantissa + 1)))
+    return np.where(good, logarithm, np.where(x == 0, -np.inf, np.where(x == np.inf, np.inf, np.nan)))
 
 
 def _log_near_one(f: Array) -> Array:
@@ -98,23 +98,23 @@ def asinh(x: Array) -> Array:
     """Return the inverse hyperbolic sine of every element."""
     a = np.abs(x)
     near = np.minimum(a, 2.0**60)
-    found = np.where(a < 2.0**60, log1p(near + near * near / (1 + np.sqrt(1 + near * near))), log(a) + math.log(2))
-    return np.copysign(found, x)
+    result = np.where(a < 2.0**60, log1p(near + near * near / (1 + np.sqrt(1 + near * near))), log(a) + math.log(2))
+    return np.copysign(result, x)
 
 
 def acosh(x: Array) -> Array:
     """Return the inverse hyperbolic cosine of every element, NaN below one."""
     over = np.clip(x, 1.0, 2.0**60) - 1
-    found = np.where(x < 2.0**60, log1p(over + np.sqrt(2 * over + over * over)), log(x) + math.log(2))
-    return np.where(x >= 1, found, np.nan)
+    result = np.where(x < 2.0**60, log1p(over + np.sqrt(2 * over + over * over)), log(x) + math.log(2))
+    return np.where(x >= 1, result, np.nan)
 
 
 def atanh(x: Array) -> Array:
     """Return the inverse hyperbolic tangent of every element, NaN beyond one."""
     a = np.abs(x)
     inside = np.where(a < 1, a, 0.0)
-    found = np.where(a == 1, np.inf, log1p(2 * inside / (1 - inside)) / 2)
-    return np.where(a <= 1, np.copysign(found, x), np.nan)
+    result = np.where(a == 1, np.inf, log1p(2 * inside / (1 - inside)) / 2)
+    return np.where(a <= 1, np.copysign(result, x), np.nan)
 
 
 def atan(x: Array) -> Array:
@@ -124,8 +124,8 @@ def atan(x: Array) -> Array:
     z = np.where(small, a, 1 / np.where(small, 1.0, a))
     for _ in range(2):  # halving the angle twice: at most 1/32 of a turn
         z = z / (1 + np.sqrt(1 + z * z))
-    found = 4 * z * _polynomial(_ATAN, z * z)
-    return np.where(np.isnan(x), x, np.copysign(np.where(small, found, _PI_2 - found), x))
+    angle = 4 * z * _polynomial(_ATAN, z * z)
+    return np.where(np.isnan(x), x, np.copysign(np.where(small, angle, _PI_2 - angle), x))
 
 
 def asin(x: Array) -> Array:
@@ -148,18 +148,18 @@ def _turned(x: Array) -> tuple[Array, Array]:
 def _sine(x: Array, name: str, quarters: int) -> Array:
     rest, turn = _turned(x)
     square, turn = rest * rest, (turn + quarters) & 3
-    found = np.where(turn & 1, _polynomial(_COS, square), rest * _polynomial(_SIN, square))
-    return _far(x, name, np.where(turn & 2, -found, found))
+    sine = np.where(turn & 1, _polynomial(_COS, square), rest * _polynomial(_SIN, square))
+    return _far(x, name, np.where(turn & 2, -sine, sine))
 
 
-def _far(x: Array, name: str, found: Array) -> Array:
+def _far(x: Array, name: str, results: Array) -> Array:
     """Replace the results of large angles, whose reduction needs more bits of pi than float64 has."""
     far = np.abs(x) >= _TURNS
     if far.any():
-        found = np.array(found)
+        results = np.array(results)
         with gmpy2.context(precision=80):
-            found[far] = each(getattr(gmpy2, name), x[far].astype(object)).astype(np.float64)
-    return np.where(np.isfinite(x), found, np.nan)
+            results[far] = each(getattr(gmpy2, name), x[far].astype(object)).astype(np.float64)
+    return np.where(np.isfinite(x), results, np.nan)
 
 
 def sin(x: Array) -> Array:

@@ -70,9 +70,9 @@ def lowest_of(form: FloatFormat) -> int:
 def lowest_bit(values: Array) -> Array:
     """Return the exponent of the lowest set bit of each finite float64; a large number for zeros."""
     mantissa, exponent = np.frexp(values)
-    whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
-    lowest = np.frexp((whole & -whole).astype(np.float64))[1] - 1
-    return np.asarray(np.where(whole == 0, NO_BIT, exponent - 53 + lowest))
+    significand = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
+    lowest = np.frexp((significand & -significand).astype(np.float64))[1] - 1
+    return np.asarray(np.where(significand == 0, NO_BIT, exponent - 53 + lowest))
 
 
 def holds(form: FloatFormat, values: Array) -> Array:
@@ -177,10 +177,10 @@ def _sum_of_floats(floats: Array, axes: tuple[int, ...]) -> Array:
     finite = np.isfinite(floats)
     mantissa, exponent = np.frexp(floats if finite.all() else np.where(finite, floats, 0.0))
     unit = int(exponent.min(initial=1024, where=mantissa != 0)) - 53
-    whole = np.ldexp(mantissa, 53).astype(np.int64).astype(object)
+    significands = np.ldexp(mantissa, 53).astype(np.int64).astype(object)
     shift = np.maximum(exponent - (unit + 53), 0).astype(object)
     scaled = gmpy2.mul_2exp if unit >= 0 else gmpy2.div_2exp
-    total = each(lambda n: scaled(gmpy2.mpfr(n), abs(unit)), np.sum(whole << shift, axis=axes, keepdims=True))
+    total = each(lambda n: scaled(gmpy2.mpfr(n), abs(unit)), np.sum(significands << shift, axis=axes, keepdims=True))
     special = ~finite.all(axis=axes, keepdims=True)
     if special.any():  # infinities of both signs give NaN
         alone = np.where(finite, 0.0, floats).sum(axis=axes, keepdims=True)
@@ -220,8 +220,8 @@ class Known:
         """Return the result of `make`, which is called only once."""
         if key not in self._facts:
             self._facts[key] = make()
-        found: T = self._facts[key]
-        return found
+        fact: T = self._facts[key]
+        return fact
 
     @property
     def f(self) -> Array:
@@ -230,7 +230,7 @@ class Known:
         return v if v.dtype == np.float64 else self.fact("f", lambda: rounded(v).astype(np.float64))
 
     @property
-    def whole(self) -> bool:
+    def is_integer(self) -> bool:
         """Whether the values are whole numbers of an integer type."""
         v = self.v
         return v.dtype.kind in "iu" or (v.dtype == object and bool(v.size) and isinstance(v.flat[0], int))
@@ -254,8 +254,8 @@ class Known:
         return self.fact("beyond", self._beyond)
 
     def _beyond(self) -> Array | None:
-        found = np.asarray(np.isinf(self.f) & (self.v != self.f), bool)
-        return found if found.any() else None
+        beyond = np.asarray(np.isinf(self.f) & (self.v != self.f), bool)
+        return beyond if beyond.any() else None
 
     @property
     def wide(self) -> Array:
@@ -442,8 +442,8 @@ def overflowing(c: Arithmetic, y: Known, error: Size, charge: Size) -> Flags:
     if not exceeds(form, y.top + (reach if isinstance(reach, float) else reach.max(initial=0.0))):
         return 0
     where = (charge > 0) & y.finite
-    found: Array = overflows(form, y.f, np.broadcast_to(reach, y.v.shape), where)
-    return found
+    flags: Array = overflows(form, y.f, np.broadcast_to(reach, y.v.shape), where)
+    return flags
 
 
 def exceeds(form: FloatFormat, magnitude: Any) -> Any:

@@ -93,12 +93,12 @@ class Function(Primitive):
             e, flags = cls._of_infinities(c, y, e, flags)
         budget = p["ulp"] if p["ulp"] is not None else cls.ulp[c.storage.precision < 24]
         roundings = cls._roundings(c, y, x, e, budget, shifted=p.get("shifted", False))
-        found = charged(c, y, e, flags, roundings, rule=cls.name, exact=False)
+        total = charged(c, y, e, flags, roundings, rule=cls.name, exact=False)
         if cls.span is not None and not isinstance(e, float):
             most = np.maximum(cls.span[1] - y.clean, y.clean - cls.span[0])
             own = 2 * budget * c.storage.roundoff * max(abs(s) for s in cls.span)
-            found.e = np.minimum(found.e, c.of_bound(most + own))
-        return found
+            total.e = np.minimum(total.e, c.of_bound(most + own))
+        return total
 
     @classmethod
     def _roundings(cls, c: Arithmetic, y: Known, x: Known, e: Size, budget: float, *, shifted: bool) -> Size:
@@ -145,26 +145,26 @@ class Function(Primitive):
     def _of_infinities(cls, c: Arithmetic, y: Known, e: Size, flags: Flags) -> tuple[Size, Flags]:
         """Return error and flags for operands that may be infinite, from the function's limits."""
         given = np.bitwise_or(flags, np.uint8(0))
-        found = given & ~INFINITE
+        outcomes = given & ~INFINITE
         for bit, limit in zip((POSITIVE, NEGATIVE), cls.at_ends, strict=True):
             maybe = given & bit > 0
             if not np.any(maybe):
                 continue
             if math.isfinite(limit):
                 e = np.where(maybe, np.maximum(e, c.of_bound(np.abs(y.clean - limit))), e)
-                found = np.where(maybe & ~y.finite, found | FREE, found)
+                outcomes = np.where(maybe & ~y.finite, outcomes | FREE, outcomes)
             else:
                 outcome = NAN if math.isnan(limit) else POSITIVE if limit > 0 else NEGATIVE
-                found = np.where(maybe, found | outcome, found)
-        return e, found.astype(np.uint8)
+                outcomes = np.where(maybe, outcomes | outcome, outcomes)
+        return e, outcomes.astype(np.uint8)
 
     @classmethod
     def native(cls, m: Any, *xs: Array, **p: Any) -> Array:
         wide = xs[0].astype(np.float64)
         with np.errstate(all="ignore"):
             if cls.name in ("erf", "erfc"):
-                found = np.vectorize(getattr(math, cls.name), otypes=[float])
-                return np.asarray(m.rounded(found(wide) if wide.size else wide))
+                function = np.vectorize(getattr(math, cls.name), otypes=[float])
+                return np.asarray(m.rounded(function(wide) if wide.size else wide))
             return np.asarray(m.rounded(getattr(np, _NUMPY.get(cls.name, cls.name))(wide)))
 
 
@@ -207,19 +207,19 @@ class Log(Function):
     @classmethod
     def bound(cls, c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
         """Return the error; an operand that may be 0 gives minus infinity, or the logarithm of a number of its type."""
-        found, x = super().bound(c, y, xs, es, **p), xs[0]
+        error, x = super().bound(c, y, xs, es, **p), xs[0]
         if cls is not Log or es[0].quiet or c.norm != 1:
-            return found
+            return error
         off = np.broadcast_to(c.bound(es[0].e), x.v.shape)
         open_ = (off > 0) & (x.f >= 0) & (off >= x.f) & np.isfinite(off)
         open_ = open_ & (np.bitwise_and(es[0].flags, INFINITE | FREE) == 0)
         if not open_.any():
-            return found
+            return error
         least, most = math.log(c.storage.eta), elementary.log(np.where(open_, x.f + off, 1.0))
         far = np.where(y.finite, np.maximum(most - y.clean, y.clean - least), (most - least) / 2)
-        e = np.where(open_, far - 16 * c.storage.roundoff * least, found.e)
+        e = np.where(open_, far - 16 * c.storage.roundoff * least, error.e)
         lost = open_ & ~y.finite
-        flags = np.where(open_, np.bitwise_and(found.flags, NAN) | NEGATIVE, found.flags)
+        flags = np.where(open_, np.bitwise_and(error.flags, NAN) | NEGATIVE, error.flags)
         instead = np.where(lost, (most + least) / 2, np.nan) if lost.any() else None
         return Error(e, np.where(lost, flags | FREE, flags).astype(np.uint8), instead=instead)
 
@@ -524,14 +524,14 @@ class Pow(Primitive):
         wide = base.dtype == object or (power.dtype == object and not counts)
         with gmpy2.context(precision=160 if wide else 53, emin=-(1 << 30), emax=1 << 30):
             if (only := _only_count(power)) is not None:  # without a call for each element
-                found = np.asarray(widened(base) ** gmpy2.mpfr(only), object)
+                result = np.asarray(widened(base) ** gmpy2.mpfr(only), object)
             else:
                 bases, powers = np.broadcast_arrays(widened(base), power.astype(object) if counts else widened(power))
                 special = np.broadcast_to(_is_special(base, power), bases.shape)
-                found = np.empty(bases.shape, object)
-                found[special] = each(_power, bases[special], powers[special])
-                found[~special] = bases[~special] ** powers[~special]
-        return found if wide else found.astype(np.float64)
+                result = np.empty(bases.shape, object)
+                result[special] = each(_power, bases[special], powers[special])
+                result[~special] = bases[~special] ** powers[~special]
+        return result if wide else result.astype(np.float64)
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:

@@ -70,7 +70,7 @@ class Machine:
     def combined(self, operation: np.ufunc, x: Array, axes: Sequence[int]) -> Array:
         """Sum or multiply along axes of the array, which stay with extent 1, in this machine's order."""
         if x.dtype.kind in "iub":
-            return _whole(operation, x, tuple(axes))
+            return _combined_integers(operation, x, tuple(axes))
         axes = tuple(a % x.ndim for a in axes)
         if not axes:  # nothing to combine
             return x.astype(self.acc)
@@ -117,7 +117,7 @@ def converted(array: Array, dtype: np.dtype[Any]) -> Array:
     return array if array.dtype == dtype else array.astype(dtype)
 
 
-def _whole(operation: np.ufunc, x: Array, axes: tuple[int, ...]) -> Array:
+def _combined_integers(operation: np.ufunc, x: Array, axes: tuple[int, ...]) -> Array:
     """Combine whole numbers: exactly if their type may not hold the result, for a later step that makes it fit."""
     sizes = operation.reduce(np.abs(x.astype(np.float64)), axis=axes, keepdims=True)
     fits = x.dtype.kind == "b" or bool((sizes < float(np.iinfo(x.dtype).max)).all())
@@ -143,7 +143,7 @@ def _ordered(order: Order, operation: np.ufunc, flat: Array, acc: np.dtype[Any])
             flat = np.concatenate([added, flat[..., n // 2 * 2 :]], -1)
     elif order in ("lanes", "blocks"):
         slices = [slice(i, None, 8) for i in range(8)] if order == "lanes" else _blocks(n, _BLOCK)
-        parts = [_ordered("forward", operation, flat[..., one], acc) for one in slices if flat[..., one].shape[-1]]
+        parts = [_ordered("forward", operation, flat[..., span], acc) for span in slices if flat[..., span].shape[-1]]
         flat = np.stack(parts, -1)
     elif order == "compensated" and operation is np.add:
         lanes = [_compensated(flat[..., i::_LANES]) for i in range(min(n, _LANES))]
@@ -162,9 +162,9 @@ def _compensated(flat: Array) -> Array:
     total = flat[..., 0]
     rest = np.zeros_like(total)
     for i in range(1, flat.shape[-1]):
-        told = (flat[..., i] - rest).astype(flat.dtype)
-        after = (total + told).astype(flat.dtype)
-        rest = ((after - total).astype(flat.dtype) - told).astype(flat.dtype)
+        addend = (flat[..., i] - rest).astype(flat.dtype)
+        after = (total + addend).astype(flat.dtype)
+        rest = ((after - total).astype(flat.dtype) - addend).astype(flat.dtype)
         rest = np.where(np.isfinite(rest), rest, np.zeros_like(rest))
         total = after
     return np.asarray(total)
@@ -180,7 +180,7 @@ def _fused(flat: Array, acc: np.dtype[Any]) -> Array:
 
 def _running(flat: Array, acc: np.dtype[Any]) -> Array:
     """Return the mean of the last axis, updated by each element in turn; long axes in parts that are then merged."""
-    parts = [flat[..., one] for one in _blocks(flat.shape[-1], max(_LANES, -(-flat.shape[-1] // _LANES)))]
+    parts = [flat[..., span] for span in _blocks(flat.shape[-1], max(_LANES, -(-flat.shape[-1] // _LANES)))]
     mean, count = _updated(parts[0], acc), parts[0].shape[-1]
     for part in parts[1:]:
         count += part.shape[-1]

@@ -58,8 +58,8 @@ class Movement(Primitive):
                 np.full(x.v.shape, np.nan) if e.instead is None else e.instead for e, x in zip(es[:n], xs, strict=False)
             ]
             known = cls.exact(*(1.0 - np.isnan(some) for some in lossy), *places, **p) > 0
-            found = cls.exact(*(np.where(np.isnan(some), 0.0, some) for some in lossy), *places, **p)
-            return Error(error, flags, instead=np.where(known, found, np.nan))
+            numbers = cls.exact(*(np.where(np.isnan(some), 0.0, some) for some in lossy), *places, **p)
+            return Error(error, flags, instead=np.where(known, numbers, np.nan))
         return Error(error, flags)
 
     @classmethod
@@ -146,10 +146,10 @@ class Stack(Movement):
 
 
 def _shape_of_many(xs: Sequence[Array]) -> tuple[int, ...]:
-    whole: tuple[int, ...] = ()
+    full: tuple[int, ...] = ()
     for shape in dict.fromkeys(a.shape[1:] for a in xs):
-        whole = np.broadcast_shapes(whole, shape)
-    return whole
+        full = np.broadcast_shapes(full, shape)
+    return full
 
 
 def _dtype(xs: Sequence[Array]) -> np.dtype[Any]:
@@ -204,8 +204,8 @@ class Pad(Movement):
     def exact(*xs: Array, **p: Any) -> Array:
         frame = [(0, 0)] * (xs[0].ndim - len(p["frame"])) + list(p["frame"])
         cut = tuple(slice(max(-a, 0), d - max(-b, 0)) for (a, b), d in zip(frame, xs[0].shape, strict=True))
-        whole = xs[0].dtype == object and xs[0].size > 0 and isinstance(xs[0].flat[0], int)
-        number = np.asarray(p["number"], object) if whole else p["number"]  # NumPy's integers would overflow
+        integer = xs[0].dtype == object and xs[0].size > 0 and isinstance(xs[0].flat[0], int)
+        number = np.asarray(p["number"], object) if integer else p["number"]  # NumPy's integers would overflow
         return np.pad(xs[0][cut], [(max(a, 0), max(b, 0)) for a, b in frame], constant_values=number)
 
     @staticmethod
@@ -228,8 +228,8 @@ class Windows(Movement):
     @staticmethod
     def exact(*xs: Array, **p: Any) -> Array:
         a, k = xs[0], len(p["kernel"])
-        whole = [(n - 1) * d + 1 for n, d in zip(p["kernel"], p["dilations"], strict=True)]
-        seen = np.lib.stride_tricks.sliding_window_view(a, whole, axis=tuple(range(a.ndim - k, a.ndim)))
+        extents = [(n - 1) * d + 1 for n, d in zip(p["kernel"], p["dilations"], strict=True)]
+        seen = np.lib.stride_tricks.sliding_window_view(a, extents, axis=tuple(range(a.ndim - k, a.ndim)))
         steps = [slice(None, None, step) for step in (*p["strides"], *p["dilations"])]
         return np.asarray(seen[(..., *steps)])  # type: ignore[arg-type]  # slices, which NumPy's types leave out
 
@@ -285,11 +285,11 @@ class Gather(Movement):
         if not lanes or not n:
             return np.zeros((lanes, *a.shape[1 : axis + 1], *index.shape[1:], *a.shape[axis + 2 :]), a.dtype)
         flat = to_lanes(index, lanes).reshape(lanes, -1)
-        found = np.moveaxis(to_lanes(a, lanes), axis + 1, 1)[
+        taken = np.moveaxis(to_lanes(a, lanes), axis + 1, 1)[
             np.arange(lanes)[:, None], flat.clip(0, n - 1).astype(np.int64)
         ]
-        whole = found.reshape(lanes, *index.shape[1:], *found.shape[2:])
-        return np.moveaxis(whole, range(1, index.ndim), range(axis + 1, axis + index.ndim))
+        elements = taken.reshape(lanes, *index.shape[1:], *taken.shape[2:])
+        return np.moveaxis(elements, range(1, index.ndim), range(axis + 1, axis + index.ndim))
 
 
 class Along(Movement):
@@ -336,13 +336,13 @@ class Scatter(Movement):
     def exact(*xs: Array, **_: Any) -> Array:
         a, index, updates = xs
         lanes = lanes_of(*xs)
-        whole = np.array(to_lanes(a, lanes), copy=True)
-        if updates.dtype != whole.dtype and object in (updates.dtype, whole.dtype):
-            whole = whole.astype(object)
-        if whole.size and index.size:
+        result = np.array(to_lanes(a, lanes), copy=True)
+        if updates.dtype != result.dtype and object in (updates.dtype, result.dtype):
+            result = result.astype(object)
+        if result.size and index.size:
             lane = np.arange(lanes)[:, None]
-            whole[lane, (to_lanes(index, lanes) % a.shape[1]).astype(np.int64)] = to_lanes(updates, lanes)
-        return whole
+            result[lane, (to_lanes(index, lanes) % a.shape[1]).astype(np.int64)] = to_lanes(updates, lanes)
+        return result
 
     @classmethod
     def bound(cls, c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
@@ -386,9 +386,9 @@ class Mapped(Primitive):
 
     @staticmethod
     def exact(*xs: Array, **p: Any) -> Array:
-        found = each(p["function"], xs[0])
+        results = each(p["function"], xs[0])
         kinds = {"bool": bool, "string": object}
-        return found.astype(kinds.get(p["to"], "int64"))
+        return results.astype(kinds.get(p["to"], "int64"))
 
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:

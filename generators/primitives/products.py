@@ -68,7 +68,7 @@ class Matmul(Primitive):
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **_: Any) -> Error:
         (a, b), (ea, eb), n, form = xs, es, xs[0].v.shape[-1], c.accumulator
-        if a.whole:
+        if a.is_integer:
             return Error(
                 0.0, _flags_of_product(a, b, *(whole_error(x, (x,), (e,)) for x, e in zip(xs, es, strict=True)))
             )
@@ -121,8 +121,8 @@ def product(a: Array, b: Array) -> Array:
     k = a.shape[-1]
     shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     m, n = a.shape[-2], b.shape[-1]
-    whole = np.zeros((*shape, m, n))
-    per = max(1, whole.size)
+    total = np.zeros((*shape, m, n))
+    per = max(1, total.size)
     chunk = max(1, min(k, Matmul._CHUNK // per))
     for start in range(0, k, chunk):
         parts = a[..., :, start : start + chunk, None] * b[..., None, start : start + chunk, :]
@@ -130,8 +130,8 @@ def product(a: Array, b: Array) -> Array:
             half = left // 2
             added = parts[..., :half, :] + parts[..., half : 2 * half, :]
             parts = np.concatenate([added, parts[..., -1:, :]], axis=-2) if left % 2 else added
-        whole = whole + parts[..., 0, :]
-    return whole
+        total = total + parts[..., 0, :]
+    return total
 
 
 def _whole_product(a: Array, b: Array) -> Array:
@@ -195,7 +195,7 @@ class Prod(Sum):
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **parameters: Any) -> Error:
         x, error, lanes, form = xs[0], es[0], lane_axes(parameters["axes"]), c.accumulator
-        if x.whole:
+        if x.is_integer:
             return gathered_whole(x, error, lanes)
         n = count_along(x.v.shape, lanes)
         if n == 1:

@@ -120,8 +120,8 @@ def _accumulated(c: Arithmetic, x: Known, error: Error, axes: tuple[int, ...]) -
         charge, adding = np.minimum(charge, few), np.minimum(adding, few / n)
     if c.flush:
         charge = charge + n * form.tiny
-    whole = parts.positive + parts.negative
-    exact = np.equal(carried, 0) & every_order_is_exact(form, whole, parts.lowest, flush=c.flush)
+    magnitude = parts.positive + parts.negative
+    exact = np.equal(carried, 0) & every_order_is_exact(form, magnitude, parts.lowest, flush=c.flush)
     charge = np.where(exact | ~parts.finite, 0.0, charge)
     e = np.where(parts.finite, (carried + charge) * SLACK, 0.0)
     flags = _flags_of_sum(form, parts, e, carried, gathered(error.flags, x.v.shape, lanes))
@@ -199,8 +199,8 @@ class Sum(Primitive):
     @classmethod
     def record(cls, value: Any, *others: Any, **parameters: Any) -> Any:
         axes = value.axes(others[0] if others else parameters.get("axes"))
-        whole = value.node(cls.name, axes=axes)
-        return whole if parameters.get("keep", True) else without(whole, axes)
+        reduced = value.node(cls.name, axes=axes)
+        return reduced if parameters.get("keep", True) else without(reduced, axes)
 
     @staticmethod
     def exact(*xs: Array, **parameters: Any) -> Array:
@@ -216,7 +216,7 @@ class Sum(Primitive):
     @staticmethod
     def bound(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **parameters: Any) -> Error:
         x, axes = xs[0], parameters["axes"]
-        if x.whole:
+        if x.is_integer:
             return gathered_whole(x, es[0], lane_axes(axes))
         if count_along(x.v.shape, lane_axes(axes)) == 1:
             return Error(es[0].e, es[0].flags)
@@ -263,8 +263,8 @@ def without(value: Any, axes: tuple[int, ...]) -> Any:
 
 def gathered_whole(x: Known, error: Error, lanes: tuple[int, ...]) -> Error:
     """Return the error of combined whole numbers: free if any of them is."""
-    found = whole_error(x, (x,), (error,))
-    return Error(0.0, unsigned(gathered(found.flags, x.v.shape, lanes)))
+    combined = whole_error(x, (x,), (error,))
+    return Error(0.0, unsigned(gathered(combined.flags, x.v.shape, lanes)))
 
 
 class Mean(Sum):
@@ -319,8 +319,8 @@ class Mean(Sum):
         shares = "u·Σ|x|/n where inexact" if power else "2·u·Σ|x|/n, and (n-1)·u·Σ|x|/n for a sum that was exact"
         charge = _shares(c, y, parts, total, adding=adding, n=n, power=power)
         rule = f"divide by n={n}, before or after adding up: {shares}"
-        found = _charged(c, y, Error(total.e / n, total.flags), rule, charge)
-        return found if n < SHORTEST else _running(c, y, x, parts, total=total, mean=found, n=n, lanes=lanes)
+        mean = _charged(c, y, Error(total.e / n, total.flags), rule, charge)
+        return mean if n < SHORTEST else _running(c, y, x, parts, total=total, mean=mean, n=n, lanes=lanes)
 
     @staticmethod
     def underflows(c: Arithmetic, y: Known, xs: Sequence[Known], **parameters: Any) -> Array | None:
@@ -348,16 +348,16 @@ def _charged(c: Arithmetic, y: Known, error: Error, rule: str, charge: Size) -> 
 def _divided(c: Arithmetic, y: Known, total: Known, error: Error, n: int, *, power: bool) -> Error:
     """Divide by a whole number as the formula is written: one rounding for a power of two, else two."""
     if power:
-        whole = y.held(c.storage)
+        exact = y.held(c.storage)
     else:  # the float64 quotient certainly is exact: the product has at most 53 bits
         quotient = total.f / n
         few = FloatFormat(max(1, 53 - n.bit_length()), -1022, 1023)
-        whole = holds(few, quotient) & (quotient * n == total.f)
+        exact = holds(few, quotient) & (quotient * n == total.f)
     e = error.e / n
-    roundings = np.where(np.equal(e, 0) & whole, 0.0, 1.0 if power else 2.0)
+    roundings = np.where(np.equal(e, 0) & exact, 0.0, 1.0 if power else 2.0)
     rule = f"divide by {n}: {1 if power else 2}·u·|y|"
-    found = charged(c, y, e, 0, roundings, rule=rule, exact=False)
-    return Error(found.e, error.flags)
+    rounded = charged(c, y, e, 0, roundings, rule=rule, exact=False)
+    return Error(rounded.e, error.flags)
 
 
 def _shares(c: Arithmetic, y: Known, parts: Addends, total: Error, *, adding: Size, n: int, power: bool) -> Size:
@@ -393,9 +393,9 @@ def _running(
     mean.exact_mean = np.asarray(exact & (span > 0))
     if c.summation == "sums":
         return mean
-    whole = _running_charge(n, parts.mean, span, c.accumulator.roundoff, c.underflow(c.storage))
+    charge = _running_charge(n, parts.mean, span, c.accumulator.roundoff, c.underflow(c.storage))
     rule = f"running mean of n={n}: (n-1)·u·M and 3·u·Σ|x-m|/n, M = Σ|x|/n; what is beyond the above"
-    return _charged(c, y, mean, rule, np.where(exact, np.maximum(whole - mean.e, 0.0), 0.0))
+    return _charged(c, y, mean, rule, np.where(exact, np.maximum(charge - mean.e, 0.0), 0.0))
 
 
 def _span(floats: Array, lanes: tuple[int, ...]) -> Array:
@@ -437,10 +437,10 @@ class Cumsum(Primitive):
         if p.get("exclusive") and value.shape[axis]:
             key = tuple(slice(0, -1) if i == axis else slice(None) for i in range(value.rank))
             frame = [(int(i == axis), 0) for i in range(value.rank)]
-            found = line.node("cumsum", axis=axis)[key].pad(frame)
+            cumulative = line.node("cumsum", axis=axis)[key].pad(frame)
         else:
-            found = line.node("cumsum", axis=axis)
-        return found.flip(axis) if p.get("reverse") else found
+            cumulative = line.node("cumsum", axis=axis)
+        return cumulative.flip(axis) if p.get("reverse") else cumulative
 
     @staticmethod
     def exact(*xs: Array, **p: Any) -> Array:
@@ -456,7 +456,7 @@ class Cumsum(Primitive):
         if not isinstance(error.flags, int):
             spread = unsigned(np.broadcast_to(error.flags, x.v.shape))
             flags = opposed(np.bitwise_or.accumulate(spread, axis))
-        if x.whole:
+        if x.is_integer:
             return Error(0.0, flags)
         places = np.arange(x.v.shape[axis]).reshape([-1 if i == axis else 1 for i in range(x.v.ndim)])
         magnitude = x.fact(("Σ|x| up to", axis), lambda: np.add.accumulate(x.size, axis))

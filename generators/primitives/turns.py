@@ -38,8 +38,8 @@ class CosTurns(Primitive):
         if x.dtype == object:
             return each(lambda v: _cosine((4 * int(v) - cls.quarters * n) % (4 * n), n), x)
         rest = np.mod(4 * x - cls.quarters * n, 4.0 * n)  # in quarters of 1/n of a turn
-        whole = np.isin(rest, (n, 3.0 * n))
-        return np.where(whole, 0.0, elementary.cos(np.minimum(rest, 4.0 * n - rest) * (math.pi / 2 / n)))
+        zero = np.isin(rest, (n, 3.0 * n))
+        return np.where(zero, 0.0, elementary.cos(np.minimum(rest, 4.0 * n - rest) * (math.pi / 2 / n)))
 
     @classmethod
     def bound(cls, c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], **p: Any) -> Error:
@@ -116,10 +116,10 @@ class FastFourier(Primitive):
 
 def _factors(n: int) -> list[int]:
     """Return the prime factors of a number."""
-    found, factor = [], 2
+    factors, factor = [], 2
     while n > 1:
         while n % factor == 0:
-            found.append(factor)
+            factors.append(factor)
             n //= factor
         factor += 1
-    return found
+    return factors
