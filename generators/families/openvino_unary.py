@@ -33,7 +33,7 @@ def real(c: Call, formula: Formula, x: Value) -> Value:
     return fits.undefined(~inside, "integer-range" if c.silent("integer-range") else None)
 
 
-def whole(_: Call, formula: Formula, x: Value) -> Value:
+def rounding(_: Call, formula: Formula, x: Value) -> Value:
     """A function that rounds to whole numbers, of every element; the page says nothing about the sign of a zero.
 
     x: a float or integer type; result: the same shape and type. Source: OpenVINO Ceiling-1, Floor-1.

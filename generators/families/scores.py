@@ -125,9 +125,9 @@ def examples(c: Call, x: Value) -> Value:
     return x.reshape(1, *x.shape) if x.rank == 1 else x
 
 
-def labels(c: Call, integers: str) -> Sequence[object]:
+def labels(c: Call, attribute: str) -> Sequence[object]:
     """The classes' labels, text or whole numbers, from the one of two attributes that is given."""
-    given = [c.attr(name) for name in (integers, "classlabels_strings") if c.attr(name)]
+    given = [c.attr(name) for name in (attribute, "classlabels_strings") if c.attr(name)]
     c.require("one-list", len(given) == 1)
     c.require("label-type", c.output_types["Y"] == ("string" if isinstance(given[0][0], str) else "int64"))
     return tuple(given[0])

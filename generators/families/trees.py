@@ -71,13 +71,13 @@ def tree_ensemble(c: Call, x: Value) -> Value:
     members = _members(c, modes, splits.tolist())
     rows = list(zip(*lists, strict=True))
 
-    def grown(node: int, *, leaf: bool) -> Tree:
+    def grown(index: int, *, leaf: bool) -> Tree:
         if leaf:
-            return Leaf(((targets[node], node),))
-        feature, yes, no, yes_leaf, no_leaf, missing = rows[node]
-        name = "BRANCH_MEMBER" if modes[node] == 6 else list(_MODES)[modes[node]]
+            return Leaf(((targets[index], index),))
+        feature, yes, no, yes_leaf, no_leaf, missing = rows[index]
+        name = "BRANCH_MEMBER" if modes[index] == 6 else list(_MODES)[modes[index]]
         branches = grown(yes, leaf=bool(yes_leaf)), grown(no, leaf=bool(no_leaf))
-        return Branch(name, feature, members[node], bool(missing), *branches)
+        return Branch(name, feature, members[index], bool(missing), *branches)
 
     trees = [grown(root, leaf=False) for root in c.attr("tree_roots")]
     count = _targets(c, targets)

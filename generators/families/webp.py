@@ -24,14 +24,14 @@ def encoded_webp(samples: Array) -> bytes:
     lengths = [(7, 8, 9, 9)[i % 4] for i in range(256)]
     of_lengths = {7: 1, 8: 2, 9: 2}
     short, words = ({s: code for code, s in _table(sizes).items()} for sizes in (of_lengths, dict(enumerate(lengths))))
-    header = (
+    table = (
         "0" + _bits(len(_ORDER[:13]) - 4, 4) + "".join(_bits(of_lengths.get(length, 0), 3) for length in _ORDER[:13])
     )
-    header += "1" + _bits(3, 3) + _bits(254, 8)  # 256 lengths follow
-    header += "".join(short[length] for length in lengths)
+    table += "1" + _bits(3, 3) + _bits(254, 8)  # 256 lengths follow
+    table += "".join(short[length] for length in lengths)
     opaque, nowhere = "101" + _bits(255, 8), "100" + _bits(0, 1)
     head = _bits(0x2F, 8) + _bits(width - 1, 14) + _bits(height - 1, 14) + "0000"
-    head += "1" + _bits(_LESS_GREEN, 2) + "0" + "00" + header * 3 + opaque + nowhere
+    head += "1" + _bits(_LESS_GREEN, 2) + "0" + "00" + table * 3 + opaque + nowhere
     red, green, blue = np.moveaxis(samples.astype(np.int64), -1, 0)
     pixels = np.stack([green, (red - green) % 256, (blue - green) % 256], -1)
     text = head + "".join(words[pixel] for pixel in pixels.reshape(-1).tolist())
