@@ -34,8 +34,8 @@ def matmul(c: Call, formula: Formula, src: Value, weights: Value, bias: Value | 
 
 def _spread(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     rank = max(len(a), len(b))
-    whole = ((1,) * (rank - len(one)) + one for one in (a, b))
-    return tuple(e if d == 1 else d for d, e in zip(*whole, strict=True))
+    padded = ((1,) * (rank - len(shape)) + shape for shape in (a, b))
+    return tuple(e if d == 1 else d for d, e in zip(*padded, strict=True))
 
 
 _PADDING = {"none": "NOTSET", "same_upper": "SAME_UPPER", "same_lower": "SAME_LOWER", "valid": "VALID"}
@@ -193,7 +193,9 @@ def layer_norm(
     c.require("axis-range", -src.rank <= axis < src.rank)
     c.require("affine", not c.attr("use_affine") or (gamma is not None and beta is not None))
     c.require("statistics", not c.attr("keep_stats") or (c.wants("mean") and c.wants("variance")))
-    c.require("per-channel", all(one.shape == src.shape[-1:] for one in (gamma, beta) if one is not None))
+    c.require(
+        "per-channel", all(parameter.shape == src.shape[-1:] for parameter in (gamma, beta) if parameter is not None)
+    )
     axes, wide = range(axis % src.rank, src.rank), src.cast("float32")
     mean = wide.mean(axes)
     off = wide - mean
@@ -246,5 +248,7 @@ def numbers(level: object, count: int) -> tuple[int, ...]:
     if not isinstance(level, tuple):
         return (1,) * count
     return tuple(
-        int(number) for one in level for number in ([one] if isinstance(one, int) else [str(one).split()[0]] * count)
+        int(number)
+        for entry in level
+        for number in ([entry] if isinstance(entry, int) else [str(entry).split()[0]] * count)
     )

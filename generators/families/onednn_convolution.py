@@ -26,7 +26,7 @@ def conv_transpose(c: Call, formula: Formula, src: Value, weights: Value, bias: 
     w = _arranged(weights, _order(c))
     w = _as_convolution_s(w, groups) if _noted(c, w.shape[:2], x.shape[1], None) else w
     strides, spans, more = _steps(c, w.shape[2:])
-    pads = _told(c, len(spans))
+    pads = _paddings(c, len(spans))
     if pads is None:
         largest = max(strides, default=1) == 1 or c.open("same-extents") == "largest"
         places = strides if largest else (1,) * len(strides)  # of dst, for the last place of src
@@ -51,7 +51,7 @@ def convolution_backward_data(
     wide = (shape[0], *shape[2:]) if c.attr("data_format") == "NCX" else shape[:-1]
     channels = shape[1] if c.attr("data_format") == "NCX" else shape[-1]
     strides, spans, more = _steps(c, w.shape[2:])
-    pads = _told(c, len(spans))
+    pads = _paddings(c, len(spans))
     if pads is None:
         axes = zip(g.shape[2:], strides, spans, wide[1:], more, strict=True)
         pads = _halves([max(0, s * (n - 1) + span - e + extra) for n, s, span, e, extra in axes], not _upper(c, None))
@@ -86,7 +86,7 @@ def conv_transpose_backward_data(c: Call, formula: Formula, diff_dst: Value, wei
     w = _arranged(weights, _order(c))
     w = _as_convolution_s(w, groups) if _noted(c, w.shape[:2], None, g.shape[1]) else w
     strides, spans, more = _steps(c, w.shape[2:])
-    pads = _told(c, len(spans)) or _same(c, g.shape[2:], spans, strides)
+    pads = _paddings(c, len(spans)) or _same(c, g.shape[2:], spans, strides)
     places = _places(g.shape[2:], pads, spans, strides, more)
     c.require("windows", min(places) >= 0)
     _leftover(c, g.shape[2:], w.shape[2:])
@@ -108,9 +108,9 @@ def conv_transpose_backward_weights(
     _leftover(c, wide.shape[2:], tuple(kernel))
     if not _noted(c, (inputs, outputs), narrow.shape[1], wide.shape[1]):
         return _returned(_of_weights(c, formula, wide, narrow, (inputs, outputs, *kernel)), order)
-    found = _of_weights(c, formula, wide, narrow, (inputs * groups, outputs // groups, *kernel))
-    found = found.reshape(groups, inputs, outputs // groups, *kernel)
-    return _returned(found.transpose(1, 0, *range(2, found.rank)).reshape(inputs, outputs, *kernel), order)
+    gradient = _of_weights(c, formula, wide, narrow, (inputs * groups, outputs // groups, *kernel))
+    gradient = gradient.reshape(groups, inputs, outputs // groups, *kernel)
+    return _returned(gradient.transpose(1, 0, *range(2, gradient.rank)).reshape(inputs, outputs, *kernel), order)
 
 
 def _of_weights(c: Call, formula: Formula, wide: Value, narrow: Value, shape: Numbers) -> Value:
@@ -121,7 +121,7 @@ def _of_weights(c: Call, formula: Formula, wide: Value, narrow: Value, shape: Nu
     """
     groups, (rows, per, *kernel) = c.attr("groups"), shape
     strides, spans, more = _steps(c, tuple(kernel))
-    pads = _told(c, len(spans)) or _same(c, wide.shape[2:], spans, strides)
+    pads = _paddings(c, len(spans)) or _same(c, wide.shape[2:], spans, strides)
     c.require("groups", groups > 0 and rows % groups == 0)
     c.require("channels", wide.shape[1] == per * groups and narrow.shape[1] == rows)
     places = _places(wide.shape[2:], pads, spans, strides, more)
@@ -215,7 +215,7 @@ def _steps(c: Call, kernel: Numbers) -> tuple[Numbers, Numbers, Numbers]:
     return strides, tuple((size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True)), more
 
 
-def _told(c: Call, k: int) -> tuple[Numbers, Numbers] | None:
+def _paddings(c: Call, k: int) -> tuple[Numbers, Numbers] | None:
     """The padding before and behind each axis; None if auto_pad asks for the same extents."""
     way = str(c.attr("auto_pad")).lower()
     c.require("auto-pad", way in _WAYS)
@@ -256,7 +256,7 @@ def _places(
 def _leftover(c: Call, extents: Numbers, kernel: Numbers) -> None:
     """Open a silence if ConvTranspose has no result of these extents."""
     strides, spans, more = _steps(c, kernel)
-    pads = _told(c, len(kernel)) or _same(c, extents, spans, strides)
+    pads = _paddings(c, len(kernel)) or _same(c, extents, spans, strides)
     axes = zip(extents, *pads, spans, strides, more, strict=True)
     if any((extent + a + b - span - extra) % step for extent, a, b, span, step, extra in axes):
         c.open("leftover")
@@ -318,6 +318,6 @@ def _groups(shaping: Shaping) -> int:
 
 
 def _listed(shaping: Shaping, symbol: str) -> Numbers:
-    found = shaping.symbols[symbol]
-    assert isinstance(found, tuple)
-    return found
+    dimensions = shaping.symbols[symbol]
+    assert isinstance(dimensions, tuple)
+    return dimensions

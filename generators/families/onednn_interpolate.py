@@ -68,8 +68,8 @@ def _gradient(c: Call, src: Value, diff_dst: Value) -> Value:
         chosen = itertools.product(*(ways(c, x, axis, Curve(), places) for axis in axes))
         forms = [_gathered(x, axes, taps) for taps in chosen]
     c.require("resized", as_told(c, forms[0]).shape == diff_dst.shape)
-    found = [gradients(c, as_told(c, y), diff_dst, [src])[0] for y in forms]
-    return reduce(lambda a, b: a.either(b), found)
+    candidates = [gradients(c, as_told(c, y), diff_dst, [src])[0] for y in forms]
+    return reduce(lambda a, b: a.either(b), candidates)
 
 
 def _gathered(x: Value, axes: Sequence[Axis], taps: Sequence[Sequence[tuple[Array, Value | None]]]) -> Value:
@@ -78,18 +78,23 @@ def _gathered(x: Value, axes: Sequence[Axis], taps: Sequence[Sequence[tuple[Arra
     x: [N, C, spatial...]; taps: for each axis its neighbours, with their weights unless there is one alone.
     """
     spatial = x.shape[2:]
-    sizes = [next((axis.size for axis in axes if axis.place == place), x.shape[place]) for place in range(2, x.rank)]
+    sizes = [
+        next((axis.size for axis in axes if axis.dimension == dimension), x.shape[dimension])
+        for dimension in range(2, x.rank)
+    ]
     places, weights = [], []
     for chosen in itertools.product(*taps):
         at = [np.arange(extent) for extent in spatial]
         for axis, (tap, _) in zip(axes, chosen, strict=True):
-            at[axis.place - 2] = tap.clip(0, axis.extent - 1)
+            at[axis.dimension - 2] = tap.clip(0, axis.extent - 1)
         places.append(np.ravel_multi_index(np.ix_(*at), spatial).reshape(-1))
         known = [(axis, weight) for axis, (_, weight) in zip(axes, chosen, strict=True) if weight is not None]
         along = [axis.along(weight, x.rank) for axis, weight in known]
         if along:
-            whole = reduce(lambda a, b: a * b, along)
-            weights.append(whole.reshape(*(1,) * (len(sizes) - whole.rank), *whole.shape).broadcast(*sizes).reshape(-1))
+            product = reduce(lambda a, b: a * b, along)
+            weights.append(
+                product.reshape(*(1,) * (len(sizes) - product.rank), *product.shape).broadcast(*sizes).reshape(-1)
+            )
     taken = x.reshape(*x.shape[:2], -1).take(np.concatenate(places), 2)
     if weights:
         taken = taken * weights[0].concat(weights[1:], 0)
@@ -98,26 +103,26 @@ def _gathered(x: Value, axes: Sequence[Axis], taps: Sequence[Sequence[tuple[Arra
 
 def _axes(c: Call, x: Value) -> list[Axis]:
     """The spatial axes with their new extents, by sizes, or else by scales."""
-    sizes, scales = c.ints("sizes") or (), [mpq(float(np.float32(one))) for one in c.attr("scales") or ()]
+    sizes, scales = c.ints("sizes") or (), [mpq(float(np.float32(scale))) for scale in c.attr("scales") or ()]
     c.require("one-of", bool(sizes or scales))
     extents = x.shape[2:]
     c.require("per-axis", len(sizes or scales) == len(extents) and len(scales or sizes) == len(extents))
     c.require("positive", all(size > 0 for size in sizes))
     c.require("scales-positive", all(scale > 0 for scale in scales))
-    found = []
-    for place, extent in enumerate(extents, 2):
+    axes = []
+    for dimension, extent in enumerate(extents, 2):
         if sizes:
-            size = sizes[place - 2]
+            size = sizes[dimension - 2]
         else:
-            product = extent * scales[place - 2]
+            product = extent * scales[dimension - 2]
             size = int(product // 1)
             if size < product:
                 near = int((product + mpq(1, 2)) // 1)
                 size = {"down": size, "nearest": near, "up": size + 1}[c.open("extent")]
         if not extent or not size:
             c.open("nothing")
-        found.append(Axis(place, extent, size, mpq(size), mpq(size, extent)))
-    return found
+        axes.append(Axis(dimension, extent, size, mpq(size), mpq(size, extent)))
+    return axes
 
 
 def _coordinates(c: Call, x: Value) -> str:
@@ -149,7 +154,7 @@ def resized(shaping: Shaping) -> tuple[int, ...]:
     n, channels, spatial = shaping.extent("N"), shaping.extent("C"), shaping.symbols["S"]
     assert isinstance(spatial, tuple)
     sizes, scales = (_numbers(shaping.levels.get(name), len(spatial)) for name in ("sizes", "scales"))
-    extents = [int(one) for one in sizes] or [int((e * s) // 1) for e, s in zip(spatial, scales, strict=True)]
+    extents = [int(size) for size in sizes] or [int((e * s) // 1) for e, s in zip(spatial, scales, strict=True)]
     return (n, channels, *extents) if shaping.attr("data_format") == "NCX" else (n, *extents, channels)
 
 
@@ -159,6 +164,6 @@ def _numbers(level: object, count: int) -> list[mpq]:
         return []
     return [
         mpq(str(number))
-        for one in level
-        for number in ([one] if isinstance(one, (int, float)) else [str(one).split()[0]] * count)
+        for entry in level
+        for number in ([entry] if isinstance(entry, (int, float)) else [str(entry).split()[0]] * count)
     ]

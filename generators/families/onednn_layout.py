@@ -23,7 +23,7 @@ def reshape(c: Call, src: Value) -> Value:
     c.require("zero-place", not copies or 0 not in wanted[src.rank :])
     c.require("extents", min(wanted, default=0) >= -1)
     c.require("infer-once", wanted.count(-1) <= 1)
-    extents = [src.shape[place] if extent == 0 and copies else extent for place, extent in enumerate(wanted)]
+    extents = [src.shape[position] if extent == 0 and copies else extent for position, extent in enumerate(wanted)]
     if -1 in extents:
         others = math.prod(extent for extent in extents if extent != -1)
         c.require("infer-some", others > 0)
@@ -78,9 +78,9 @@ def _coded(c: Call, src: Value, scales: Value, zeros: Value) -> Value:
     y = quotient + zeros
     taken = c.open("rounding", ~y.equal(y.trunc()))
     ways = {"nearest-away": y.rint_away, "truncate": y.trunc, "floor": y.floor, "ceiling": y.ceil}
-    whole = ways.get(taken, y.rint)()
-    code = whole.clip(float(to.smallest), float(to.largest)).cast(to.name)
-    inside = (whole >= float(to.smallest)) & (whole <= float(to.largest))
+    rounded = ways.get(taken, y.rint)()
+    code = rounded.clip(float(to.smallest), float(to.largest)).cast(to.name)
+    inside = (rounded >= float(to.smallest)) & (rounded <= float(to.largest))
     if c.open("range", ~inside) == "any":
         code = code.undefined(~inside)
     return code.undefined(y.isnan(), "nan")
@@ -109,7 +109,7 @@ def _parameters(c: Call, src: Value) -> tuple[Value, Value]:
         axis = c.attr("axis")
         c.require("axis-range", -src.rank <= axis < src.rank)
         c.require("scales-length", len(scales) == len(zeros) == src.shape[axis])
-        shape = tuple(len(scales) if place == axis % src.rank else 1 for place in range(src.rank))
+        shape = tuple(len(scales) if dimension == axis % src.rank else 1 for dimension in range(src.rank))
     numbers = np.array(scales, np.float32).astype(np.float64).reshape(shape)
     offsets = np.array(zeros, np.float64).reshape(shape)
     return c.constant(numbers, "float32"), c.constant(offsets, "float32")
@@ -142,36 +142,38 @@ def _by_groups(c: Call, src: Value, scales: Value, zps: Value | None) -> Value:
     c.require("group-shape", len(shape) == src.rank)
     c.require("group-shape", all(n > 0 and extent % n == 0 for n, extent in zip(shape, src.shape, strict=True)))
     blocks = tuple(extent // n for n, extent in zip(shape, src.shape, strict=True))
-    c.require("scales-length", all(one.shape == blocks for one in (scales, zps) if one is not None))
-    whole = src.cast("float32").reshape(*(part for pair in zip(blocks, shape, strict=True) for part in pair))
+    c.require(
+        "scales-length", all(parameters.shape == blocks for parameters in (scales, zps) if parameters is not None)
+    )
+    grouped = src.cast("float32").reshape(*(part for pair in zip(blocks, shape, strict=True) for part in pair))
     spread = [part for extent in blocks for part in (extent, 1)]
     if zps is not None:
-        whole = whole - zps.cast("float32").reshape(*spread)
-    return (whole * scales.cast("float32").reshape(*spread)).cast(scales.type).reshape(*src.shape)
+        grouped = grouped - zps.cast("float32").reshape(*spread)
+    return (grouped * scales.cast("float32").reshape(*spread)).cast(scales.type).reshape(*src.shape)
 
 
 def _fed(c: Call, src: Value, scales: Value, zps: Value | None) -> tuple[Value, Value]:
     """Scales and zero points in float32, in shapes that broadcast to that of src."""
     c.require("qtype-known", c.attr("qtype") in ("per_tensor", "per_channel"))
-    given = [one for one in (scales, zps) if one is not None]
+    given = [parameters for parameters in (scales, zps) if parameters is not None]
     shape: tuple[int, ...] = ()
     if c.attr("qtype") == "per_tensor":
-        c.require("one-scale", all(one.shape == (1,) for one in given))
+        c.require("one-scale", all(parameters.shape == (1,) for parameters in given))
     else:
         axis = c.attr("axis")
         c.require("axis-range", -src.rank <= axis < src.rank)
-        c.require("scales-length", all(one.shape == (src.shape[axis],) for one in given))
-        shape = tuple(-1 if place == axis % src.rank else 1 for place in range(src.rank))
+        c.require("scales-length", all(parameters.shape == (src.shape[axis],) for parameters in given))
+        shape = tuple(-1 if dimension == axis % src.rank else 1 for dimension in range(src.rank))
     zeros = c.constant(0.0, "float32") if zps is None else zps.cast("float32").reshape(*shape)
     return scales.cast("float32").reshape(*shape), zeros
 
 
 def by_qtype(shaping: Shaping) -> tuple[int, ...]:
     """The shape of scales: one number, or one for each place along axis."""
-    whole, place = shaping.symbols["d"], shaping.attr("axis")
-    assert isinstance(whole, tuple)
-    assert isinstance(place, int)
-    return (whole[place],) if shaping.attr("qtype") == "per_channel" else (1,)
+    extents, axis = shaping.symbols["d"], shaping.attr("axis")
+    assert isinstance(extents, tuple)
+    assert isinstance(axis, int)
+    return (extents[axis],) if shaping.attr("qtype") == "per_channel" else (1,)
 
 
 def offsets(drawing: Drawing) -> Array:

@@ -61,12 +61,16 @@ def group_norm(
     c.require("groups", groups > 0 and channels % groups == 0)
     c.require("affine", not c.attr("use_affine") or (gamma is not None and beta is not None))
     c.require("statistics", not c.attr("keep_stats") or (c.wants("mean") and c.wants("variance")))
-    c.require("per-channel", all(one.shape == (channels,) for one in (gamma, beta) if one is not None))
-    whole = x.reshape(x.shape[0], groups, channels // groups, math.prod(x.shape[2:]))
-    mean, off, variance = _moments(c, whole, (2, 3))
+    c.require(
+        "per-channel", all(parameter.shape == (channels,) for parameter in (gamma, beta) if parameter is not None)
+    )
+    grouped = x.reshape(x.shape[0], groups, channels // groups, math.prod(x.shape[2:]))
+    mean, off, variance = _moments(c, grouped, (2, 3))
     y = off * (1.0 / (variance + c.float32("epsilon")).sqrt())
     if gamma is not None and beta is not None:
-        scale, bias = (one.cast("float32").reshape(1, groups, channels // groups, 1) for one in (gamma, beta))
+        scale, bias = (
+            parameter.cast("float32").reshape(1, groups, channels // groups, 1) for parameter in (gamma, beta)
+        )
         y = y * scale + bias
     kept = (x.shape[0], groups)
     return as_told(c, y.reshape(*x.shape)), mean.reshape(*kept), variance.reshape(*kept)
@@ -87,7 +91,7 @@ def batch_norm_training(
     x = channels_second(c, src).cast("float32")
     channels, shape = (x.shape[1],), (1, x.shape[1], *(1,) * (x.rank - 2))
     given = (mean, variance, gamma, beta)
-    c.require("per-channel", all(one.shape == channels for one in given if one is not None))
+    c.require("per-channel", all(parameter.shape == channels for parameter in given if parameter is not None))
     own, off, spread = _moments(c, x, (0, *range(2, x.rank)))
     y = off * (1.0 / (spread + c.float32("epsilon")).sqrt())
     if gamma is not None and beta is not None:
@@ -101,7 +105,7 @@ def batch_norm_training(
     if c.attr("momentum") is None:
         c.open("momentum-absent")
         every = c.constant(True, "bool").broadcast(*channels)
-        running = tuple(one.undefined(every) for one in old)
+        running = tuple(statistic.undefined(every) for statistic in old)
     else:
         share = c.float32("momentum")
         share = share if c.open("momentum") == "of-the-old" else 1.0 - share
@@ -123,11 +127,11 @@ def batch_norm_training_backward(
     c.require("rank", src.rank > 1)
     c.require("same-shape", src.shape == diff_dst.shape)
     c.require("both-outputs", c.wants("diff_gamma") == c.wants("diff_beta"))
-    x, g = (channels_second(c, one).cast("float32") for one in (src, diff_dst))
+    x, g = (channels_second(c, operand).cast("float32") for operand in (src, diff_dst))
     channels, shape = (x.shape[1],), (1, x.shape[1], *(1,) * (x.rank - 2))
     given = (mean, variance, gamma)
-    c.require("per-channel", all(one.shape == channels for one in given if one is not None))
-    mu, spread = (one.cast("float32").reshape(*shape) for one in (mean, variance))
+    c.require("per-channel", all(parameter.shape == channels for parameter in given if parameter is not None))
+    mu, spread = (statistic.cast("float32").reshape(*shape) for statistic in (mean, variance))
     axes = (0, *range(2, x.rank))
     inverse = 1.0 / (spread + c.float32("epsilon")).sqrt()
     normal = (x - mu) * inverse
@@ -170,9 +174,11 @@ def layer_norm_backward(
     c.require("statistics", mean.shape == variance.shape == kept)
     c.require("affine", not c.attr("use_affine") or (gamma is not None and beta is not None))
     c.require("affine-outputs", not c.attr("use_affine") or (c.wants("diff_gamma") and c.wants("diff_beta")))
-    c.require("per-channel", all(one.shape == src.shape[-1:] for one in (gamma, beta) if one is not None))
+    c.require(
+        "per-channel", all(parameter.shape == src.shape[-1:] for parameter in (gamma, beta) if parameter is not None)
+    )
     shape = (*kept, *(1 for _ in axes))
-    x, g, mu, spread = (one.cast("float32") for one in (src, diff_dst, mean, variance))
+    x, g, mu, spread = (operand.cast("float32") for operand in (src, diff_dst, mean, variance))
     inverse = 1.0 / (spread.reshape(*shape) + c.float32("epsilon")).sqrt()
     normal = (x - mu.reshape(*shape)) * inverse
     scaled = g if gamma is None else g * gamma.cast("float32")
@@ -183,10 +189,10 @@ def layer_norm_backward(
 
 def statistics(shaping: Shaping) -> tuple[int, ...]:
     """The dimensions of src before begin_norm_axis."""
-    whole, axis = shaping.symbols["d"], shaping.attr("begin_norm_axis")
-    assert isinstance(whole, tuple)
+    extents, axis = shaping.symbols["d"], shaping.attr("begin_norm_axis")
+    assert isinstance(extents, tuple)
     assert isinstance(axis, int)
-    return whole[: axis % len(whole)]
+    return extents[: axis % len(extents)]
 
 
 def means(drawing: Drawing) -> Array:

@@ -15,16 +15,16 @@ from .pointwise import meet
 def elu(c: Call, formula: Formula, src: Value) -> Value:
     """ONNX's Elu with an alpha that is not negative. Source: oneDNN Graph Elu."""
     c.require("alpha-range", c.float32("alpha") >= 0.0)
-    found: Value = formula(src)
-    return found
+    result: Value = formula(src)
+    return result
 
 
 def softplus(c: Call, formula: Formula, src: Value) -> Value:
     """ln(e^(beta x) + 1) / beta. Source: oneDNN Graph SoftPlus."""
     beta = c.float32("beta")
     if beta == 1.0:
-        found: Value = formula(src)
-        return found
+        result: Value = formula(src)
+        return result
     scaled: Value = formula(src * beta)
     return (scaled / beta).either(scaled * c.constant(beta, src.type).reciprocal())
 
@@ -78,8 +78,8 @@ def mixed(c: Call, formula: Formula, a: Value, b: Value) -> Value:
     c.require("types", result == "float32" if wide else {str(result)} == types)
     if len(types) > 1:
         a, b = a.cast("float32"), b.cast("float32")
-    found: Value = formula(a, b)
-    return found
+    values: Value = formula(a, b)
+    return values
 
 
 def at_least(c: Call, formula: Formula, a: Value, b: Value) -> Value:
@@ -88,17 +88,17 @@ def at_least(c: Call, formula: Formula, a: Value, b: Value) -> Value:
     a, b: one type; result: bool. Source: oneDNN Graph GreaterEqual.
     """
     _broadcast(c, a, b)
-    found: Value = formula(a, b)
+    result: Value = formula(a, b)
     if a.kind != "real":
-        return found
+        return result
     unordered = a.isnan() | b.isnan()
-    return found | unordered if c.open("nan", unordered) == "true" else found
+    return result | unordered if c.open("nan", unordered) == "true" else result
 
 
 def _broadcast(c: Call, *operands: Value) -> None:
     rule = c.attr("auto_broadcast")
     c.require("rule-known", rule in ("none", "numpy"))
-    c.require("no-broadcast", rule != "none" or len({one.shape for one in operands}) == 1)
+    c.require("no-broadcast", rule != "none" or len({operand.shape for operand in operands}) == 1)
 
 
 def maximum(c: Call, a: Value, b: Value) -> Value:
@@ -135,10 +135,10 @@ def select(c: Call, formula: Formula, condition: Value, a: Value, b: Value) -> V
     """
     _broadcast(c, condition, a, b)
     c.require("broadcast", meet(a.shape, b.shape))
-    whole = np.broadcast_shapes(a.shape, b.shape)
-    c.require("one-way", meet(condition.shape, whole) and np.broadcast_shapes(condition.shape, whole) == whole)
-    found: Value = formula(condition, a, b)
-    return found
+    shape = np.broadcast_shapes(a.shape, b.shape)
+    c.require("one-way", meet(condition.shape, shape) and np.broadcast_shapes(condition.shape, shape) == shape)
+    result: Value = formula(condition, a, b)
+    return result
 
 
 def channel_axis(c: Call, rank: int) -> int:
@@ -151,7 +151,7 @@ def per_channel(c: Call, x: Value, numbers: Value) -> Value:
     """Numbers for each channel of x, shape [C], in a shape that broadcasts to that of x."""
     axis = channel_axis(c, x.rank)
     c.require("channels", axis < x.rank and numbers.shape == x.shape[axis : axis + 1])
-    return numbers.reshape(*(-1 if place == axis else 1 for place in range(x.rank)))
+    return numbers.reshape(*(-1 if dimension == axis else 1 for dimension in range(x.rank)))
 
 
 def slopes(c: Call, src: Value, slope: Value) -> Value:
@@ -175,8 +175,8 @@ def slopes(c: Call, src: Value, slope: Value) -> Value:
 
 def prelu(c: Call, formula: Formula, src: Value, slope: Value) -> Value:
     """Elements below zero times their slope. Source: oneDNN Graph PReLU."""
-    found: Value = formula(src, slopes(c, src, slope))
-    return found
+    result: Value = formula(src, slopes(c, src, slope))
+    return result
 
 
 def bias_add(c: Call, src: Value, bias: Value) -> Value:

@@ -21,8 +21,8 @@ def broadcast(c: Call, formula: Formula, a: Value, b: Value) -> Value:
     rule = broadcast_rule(c)
     c.require("no-broadcast", rule != "none" or a.shape == b.shape)
     c.require_if_stated("pdpd", rule != "pdpd" or stretches(b.shape, a.shape))
-    found: Value = formula(a, b)
-    return found
+    result: Value = formula(a, b)
+    return result
 
 
 def broadcast_rule(c: Call) -> str:
@@ -59,13 +59,13 @@ def convert(c: Call, formula: Formula, x: Value) -> Value:
         if (own.format.largest if own.format else own.largest) > largest:
             beyond = x.cast("float64").abs() > largest
             special = c.open("float-range", beyond) == "special"
-            found: Value = formula(x if special else x.clip(-largest, largest), saturate=int(not special))
-            return found
-    found = formula(x)
+            result: Value = formula(x if special else x.clip(-largest, largest), saturate=int(not special))
+            return result
+    result = formula(x)
     if to.name == "float8e8m0" != own.name:  # the page does not say how numbers other than powers of two round
         wide = x.cast("float64")
-        found = found.undefined(~found.cast("float64").equal(wide) & ~wide.isnan())
-    return found
+        result = result.undefined(~result.cast("float64").equal(wide) & ~wide.isnan())
+    return result
 
 
 def matmul(c: Call, formula: Formula, a: Value, b: Value) -> Value:
@@ -74,8 +74,8 @@ def matmul(c: Call, formula: Formula, a: Value, b: Value) -> Value:
     a: [batch..., M, K] or transposed; b: [batch..., K, N] or transposed. Source: OpenVINO MatMul-1.
     """
     a, b = (v.mT if c.attr(name) and v.rank > 1 else v for name, v in (("transpose_a", a), ("transpose_b", b)))
-    found: Value = formula(a, b)
-    return found
+    result: Value = formula(a, b)
+    return result
 
 
 def top_k(c: Call, formula: Formula, x: Value, k: Value) -> tuple[Value, Value]:
@@ -176,10 +176,10 @@ def _places(c: Call, extent: int, step: tuple[int, int, int], *, from_start: boo
         first = extent - 1 if back else 0
     if to_end:
         last = (-1 if c.open("end-mask-reverse") == "whole" else 0) if back else extent
-    found = list(range(first, last, stride))
-    if not found and 0 <= first < extent and c.open("nothing") == "one":
-        found = [first]
-    return found
+    positions = list(range(first, last, stride))
+    if not positions and 0 <= first < extent and c.open("nothing") == "one":
+        positions = [first]
+    return positions
 
 
 def convolution(c: Call, formula: Formula, data: Value, filters: Value) -> Value:
@@ -193,8 +193,8 @@ def convolution(c: Call, formula: Formula, data: Value, filters: Value) -> Value
     c.require("auto-pad", way in AUTO_PAD)
     if way.startswith("same") and any(step != 1 for step in c.ints("strides") or ()):
         c.open("same-strided")
-    found: Value = formula(data, filters, pads=(*begin, *end) if way == "explicit" else None)
-    return found
+    result: Value = formula(data, filters, pads=(*begin, *end) if way == "explicit" else None)
+    return result
 
 
 AUTO_PAD = ("explicit", "same_upper", "same_lower", "valid")
@@ -212,11 +212,11 @@ def max_pool(c: Call, formula: Formula, data: Value) -> tuple[Value, Value | Non
     kernel, strides, dilations = c.ints("kernel") or (), c.ints("strides") or (), c.ints("dilations")
     dilations = dilations or (1,) * (data.rank - 2)
     c.require_if_stated("axis-range", -data.rank <= axis < data.rank)
-    lengths = {len(one) for one in (kernel, strides, dilations, begin, end)}
+    lengths = {len(numbers) for numbers in (kernel, strides, dilations, begin, end)}
     c.require("per-axis", lengths == {data.rank - 2})
     c.require("pads-range", min(*begin, *end) >= 0)
     spans = [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations, strict=True)]
-    frame = [padding(c, *one) for one in zip(data.shape[2:], spans, strides, begin, end, strict=True)]
+    frame = [padding(c, *row) for row in zip(data.shape[2:], spans, strides, begin, end, strict=True)]
     y, index = formula(data, pads=(*(before for before, _ in frame), *(after for _, after in frame)))
     if index is None:
         return y, None
@@ -265,5 +265,5 @@ def gru_cell(c: Call, formula: Formula, x: Value, h: Value, w: Value, r: Value, 
         b = b[: 3 * size].concat([zero, zero, b[3 * size :] if linear else zero], 0).reshape(1, 6 * size)
     x, w, r, h = (v.reshape(1, *v.shape) for v in (x, w, r, h))
     _, last = formula(x, w, r, b, None, h, activations=names, linear_before_reset=int(linear))
-    found: Value = last.reshape(*h.shape[1:])
-    return found
+    state: Value = last.reshape(*h.shape[1:])
+    return state

@@ -28,8 +28,8 @@ def if_(c: Call, condition: Value, inputs: list[Value]) -> tuple[Value, ...]:
     types = [[result.type for result in body.outputs] for body in bodies]
     c.require("same-number", len(types[0]) == len(types[1]) == len(c.output_types))
     c.require("same-types", types[0] == types[1])
-    found = [[as_value(c, one) for one in _run(c, body, _named(inputs))] for body in bodies]
-    return tuple(found[0] if c.known("cond").reshape(()) else found[1])
+    branches = [[as_value(c, value) for value in _run(c, body, _named(inputs))] for body in bodies]
+    return tuple(branches[0] if c.known("cond").reshape(()) else branches[1])
 
 
 def tensor_iterator(c: Call, inputs: list[Value]) -> tuple[Value, ...]:
@@ -53,9 +53,9 @@ def loop(c: Call, trips: Value, condition: Value, inputs: list[Value]) -> tuple[
     trips: int32 or int64, -1 for no limit; condition: bool, whether there is a first iteration; one element each, of
     rank 0 or 1. Source: OpenVINO Loop-5.
     """
-    for name, one in (("trips", trips), ("condition", condition)):
-        c.require(f"{name}-one-element", one.size == 1)
-        c.require(f"{name}-rank", one.rank <= 1)
+    for name, operand in (("trips", trips), ("condition", condition)):
+        c.require(f"{name}-one-element", operand.size == 1)
+        c.require(f"{name}-rank", operand.rank <= 1)
     c.require("trips-type", trips.type in ("int32", "int64"))
     c.require("condition-type", condition.type == "bool")
     most, go = int(c.known("trip_count").reshape(())), bool(c.known("execution_condition").reshape(()))
@@ -108,14 +108,14 @@ class _Rules:
         made = dict[str, tuple[str, Mapping[str, Any]]]()
         special = {"current_iteration": "", "execution_condition": ""}
         for node in c.attr("port_map").nodes:
-            told = {one.name: one.value for one in node.attributes}
+            attributes = {attribute.name: attribute.value for attribute in node.attributes}
             source, to = node.inputs[0] if node.inputs else "", node.outputs[0]
-            if "purpose" in told:
-                special[told["purpose"]] = source or to
+            if "purpose" in attributes:
+                special[attributes["purpose"]] = source or to
             elif node.operator.name == "output":
-                made[to] = source, told
-            elif "axis" in told:
-                pieces[to] = _pieces(c, given[source], told)
+                made[to] = source, attributes
+            elif "axis" in attributes:
+                pieces[to] = _pieces(c, given[source], attributes)
             else:
                 held[to] = given[source]
         back = {node.outputs[0]: node.inputs[0] for node in (edges.nodes if edges else ())}
@@ -123,54 +123,54 @@ class _Rules:
 
     def turn(self, c: Call, given: Mapping[str, Known]) -> dict[str, Known]:
         """The results of one iteration, by name."""
-        return dict(zip((one.name for one in self.body.outputs), _run(c, self.body, given), strict=True))
+        return dict(zip((output.name for output in self.body.outputs), _run(c, self.body, given), strict=True))
 
-    def next(self, found: Mapping[str, Known]) -> dict[str, Known]:
+    def next(self, results: Mapping[str, Known]) -> dict[str, Known]:
         """What back edges give the next iteration, after one with these results."""
-        return {to: found[source] for to, source in self.back.items()}
+        return {to: results[source] for to, source in self.back.items()}
 
     def numbered(self, number: int) -> dict[str, Known]:
         """The parameter that gets the number of the iteration, if there is one."""
         return {
-            one.name: np.full(tuple(int(d) for d in one.dims), number, element_type(one.type).dtype)
-            for one in self.body.inputs
-            if one.name == self.number
+            port.name: np.full(tuple(int(d) for d in port.dims), number, element_type(port.type).dtype)
+            for port in self.body.inputs
+            if port.name == self.number
         }
 
     def outputs(self, c: Call, turns: Sequence[Mapping[str, Known]]) -> tuple[Value, ...]:
         """The outputs, after all iterations: the last result, or all of them along an axis."""
         made = []
         for name in c.output_types:
-            result, told = self.made[name]
-            rows = [as_value(c, found[result]) for found in turns]
-            if "axis" not in told:
+            result, attributes = self.made[name]
+            rows = [as_value(c, turn[result]) for turn in turns]
+            if "axis" not in attributes:
                 made.append(rows[-1])
                 continue
-            first, *others = rows if told.get("stride", 1) > 0 else rows[::-1]
-            made.append(first.concat(others, _axis(c, told["axis"], first.rank)))
+            first, *others = rows if attributes.get("stride", 1) > 0 else rows[::-1]
+            made.append(first.concat(others, _axis(c, attributes["axis"], first.rank)))
         return tuple(made)
 
     def untouched(self, c: Call) -> tuple[Value, ...]:
         """The outputs without iterations: what back edges carry, and empty tensors along an axis."""
-        shapes = self.turn(c, {**self.held, **{n: one[0] for n, one in self.pieces.items()}, **self.numbered(0)})
+        shapes = self.turn(c, {**self.held, **{n: parts[0] for n, parts in self.pieces.items()}, **self.numbered(0)})
         made = []
         for name in c.output_types:
-            result, told = self.made[name]
-            if "axis" in told:
+            result, attributes = self.made[name]
+            if "axis" in attributes:
                 row = as_value(c, shapes[result])
-                made.append(row.take(np.zeros(0, np.int64), _axis(c, told["axis"], row.rank)))
+                made.append(row.take(np.zeros(0, np.int64), _axis(c, attributes["axis"], row.rank)))
             else:
                 made.append(as_value(c, next(self.held[to] for to, source in self.back.items() if source == result)))
         return tuple(made)
 
 
-def _pieces(c: Call, x: Any, told: Mapping[str, Any]) -> Sequence[Value]:
+def _pieces(c: Call, x: Any, attributes: Mapping[str, Any]) -> Sequence[Value]:
     """The pieces of an input along an axis, as long as the stride, from the end if that is negative."""
-    axis = _axis(c, told["axis"], x.rank)
-    extent, stride = x.shape[axis], told.get("stride", 1)
+    axis = _axis(c, attributes["axis"], x.rank)
+    extent, stride = x.shape[axis], attributes.get("stride", 1)
     if not extent:
         c.open("no-iteration")
-    ends = told.get("start", 0), told.get("end", -1)
+    ends = attributes.get("start", 0), attributes.get("end", -1)
     c.require_if_stated("index-range", all(-extent <= end < extent for end in ends))
     low, high = (end % extent for end in (ends if stride > 0 else ends[::-1]))
     count, rest = divmod(high - low + 1, abs(stride))
@@ -190,26 +190,26 @@ def _axis(c: Call, axis: int, rank: int) -> int:
 
 def _named(inputs: Sequence[Value]) -> dict[str, Known]:
     """The values of a variadic port by the names that they have in a program."""
-    return {f"inputs_{number}": one for number, one in enumerate(inputs)}
+    return {f"inputs_{number}": value for number, value in enumerate(inputs)}
 
 
 def _run(c: Call, body: Body, given: Mapping[str, Known]) -> list[Known]:
     """The results of a body, whose parameters take the values of their names."""
     values: dict[str, Known] = {
-        one.name: given[one.name] if one.constant is None else one.array() for one in body.inputs
+        port.name: given[port.name] if port.constant is None else port.array() for port in body.inputs
     }
     for node in body.nodes:
         values |= zip(node.outputs, _made(c, node, [values[name] for name in node.inputs]), strict=True)
-    return [values[one.name] for one in body.outputs]
+    return [values[output.name] for output in body.outputs]
 
 
 def _made(c: Call, node: Node, given: Sequence[Known]) -> Sequence[Known]:
     """The results of a node of a body, as known arrays if all that it is given is known."""
-    told: dict[str, Any] = {one.name: one.value for one in node.attributes}
+    attributes: dict[str, Any] = {attribute.name: attribute.value for attribute in node.attributes}
     if node.operator.name == "If":
-        return _inner_if(c, node, given, told)
-    if any(isinstance(one, Value) for one in given):
-        given = [as_value(c, one) for one in given]
+        return _inner_if(c, node, given, attributes)
+    if any(isinstance(operand, Value) for operand in given):
+        given = [as_value(c, operand) for operand in given]
     known: dict[tuple[str, int | str], Callable[..., Known]] = {
         ("Add", 1): operator.add,
         ("Subtract", 1): operator.sub,
@@ -219,7 +219,7 @@ def _made(c: Call, node: Node, given: Sequence[Known]) -> Sequence[Known]:
         ("Greater", 1): operator.gt,
         ("LogicalNot", 1): operator.invert,
         ("LogicalAnd", 1): operator.and_,
-        ("Concat", 1): lambda *several: _joined(several, told["axis"]),
+        ("Concat", 1): lambda *several: _joined(several, attributes["axis"]),
     }
     formula = known.get((node.operator.name, node.operator.version))
     if formula is None:
@@ -227,11 +227,11 @@ def _made(c: Call, node: Node, given: Sequence[Known]) -> Sequence[Known]:
     return [formula(*given)]
 
 
-def _inner_if(c: Call, node: Node, given: Sequence[Known], told: Mapping[str, Any]) -> Sequence[Known]:
+def _inner_if(c: Call, node: Node, given: Sequence[Known], attributes: Mapping[str, Any]) -> Sequence[Known]:
     condition, *_ = given
     if isinstance(condition, Value):
         raise TypeError("the data decide which inner body runs; in a case, known numbers must decide it")
-    taken = told["then_body" if np.asarray(condition).reshape(()) else "else_body"]
+    taken = attributes["then_body" if np.asarray(condition).reshape(()) else "else_body"]
     return _run(c, taken, dict(zip(node.inputs, given, strict=True)))
 
 

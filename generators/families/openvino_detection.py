@@ -51,9 +51,9 @@ def non_max_suppression(
     c.require("shapes", boxes.shape == (n, p, 4) and scores.rank == 3 and scores.shape[::2] == (n, p))
     late = "scores" in c.clauses
     numbers = []
-    for name, one in zip(_NUMBERS, (most, overlap, least, sigma), strict=True):
-        c.require("one-number", one is None or one.rank == 0 or (late and one.shape == (1,)))
-        numbers.append(0.0 if one is None else float(c.known(name).reshape(())))
+    for name, limit in zip(_NUMBERS, (most, overlap, least, sigma), strict=True):
+        c.require("one-number", limit is None or limit.rank == 0 or (late and limit.shape == (1,)))
+        numbers.append(0.0 if limit is None else float(c.known(name).reshape(())))
     c.require("encoding", c.attr("box_encoding") in ("corner", "center"))
     c.require("threshold-range", 0 <= numbers[1] <= 1)
     limits = _Limits(numbers[0], mpq(numbers[1]), numbers[2], numbers[3])
@@ -63,7 +63,7 @@ def non_max_suppression(
     marks = c.known("scores").astype(np.float64)
     rows: list[tuple[int, int, int, float, float]] = []
     for batch, group in np.ndindex(*marks.shape[:2]):
-        rows += [(batch, group, *one) for one in _kept(c, corners[batch], marks[batch, group], limits)]
+        rows += [(batch, group, *kept) for kept in _kept(c, corners[batch], marks[batch, group], limits)]
     if c.attr("sort_result_descending"):
         rows.sort(key=lambda row: -row[3] * math.exp(row[4]))
         if len({(row[3], row[4]) for row in rows}) < len(rows):
@@ -95,11 +95,11 @@ def _filled(
     """The rows of the only output before version 5, filled up with -1."""
     n, classes, p = sizes
     most = int(limits.most)
-    whole = min(p, most) * n * classes if "size-of-all" in c.clauses else min(p, most * classes)
-    if len(rows) > whole:
+    length = min(p, most) * n * classes if "size-of-all" in c.clauses else min(p, most * classes)
+    if len(rows) > length:
         c.open("too-many")
-    filled = np.full((whole, 3), -1)
-    filled[: len(rows)] = np.array([row[:3] for row in rows], np.int64).reshape(-1, 3)[:whole]
+    filled = np.full((length, 3), -1)
+    filled[: len(rows)] = np.array([row[:3] for row in rows], np.int64).reshape(-1, 3)[:length]
     return (c.constant(filled, str(c.output_types["selected_indices"])),)
 
 
@@ -137,13 +137,13 @@ def _corners(c: Call, box: Array) -> Box:
     return min(a, d), min(b, e), max(a, d), max(b, e)
 
 
-def _overlap(one: Box, other: Box) -> mpq:
+def _overlap(first: Box, second: Box) -> mpq:
     """Intersection over union of two boxes, 0 if they have no area."""
-    height = min(one[2], other[2]) - max(one[0], other[0])
-    width = min(one[3], other[3]) - max(one[1], other[1])
+    height = min(first[2], second[2]) - max(first[0], second[0])
+    width = min(first[3], second[3]) - max(first[1], second[1])
     shared = max(height, mpq(0)) * max(width, mpq(0))
-    whole = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other)) - shared
-    return shared / whole if whole else mpq(0)
+    union = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (first, second)) - shared
+    return shared / union if union else mpq(0)
 
 
 def adaptive_avg_pool(c: Call, data: Value, size: Value) -> Value:
@@ -152,11 +152,11 @@ def adaptive_avg_pool(c: Call, data: Value, size: Value) -> Value:
     data: [N, C, spatial...]; size: the spatial extents of the result. Source: OpenVINO AdaptiveAvgPool-8.
     """
     sizes = _sizes(c, data, size)
-    found, order = [], []
+    means, order = [], []
     for places, cells in _bins(data.shape[2:], sizes):
-        found.append(data.reshape(*data.shape[:2], -1).take(places, 2).mean((3,), keep=False))
+        means.append(data.reshape(*data.shape[:2], -1).take(places, 2).mean((3,), keep=False))
         order += cells
-    return _arranged(found, order).reshape(*data.shape[:2], *sizes)
+    return _arranged(means, order).reshape(*data.shape[:2], *sizes)
 
 
 def adaptive_max_pool(c: Call, data: Value, size: Value) -> tuple[Value, Value]:
@@ -165,7 +165,7 @@ def adaptive_max_pool(c: Call, data: Value, size: Value) -> tuple[Value, Value]:
     data: [N, C, spatial...]; size: the spatial extents of both results. Source: OpenVINO AdaptiveMaxPool-8.
     """
     sizes = _sizes(c, data, size)
-    found, indices, order = [], [], []
+    maxima, indices, order = [], [], []
     for places, cells in _bins(data.shape[2:], sizes):
         seen = data.reshape(*data.shape[:2], -1).take(places, 2)
         top, lost = seen.max((3,)), seen.isnan().cast("uint8").max((3,)).cast("bool")
@@ -176,16 +176,16 @@ def adaptive_max_pool(c: Call, data: Value, size: Value) -> tuple[Value, Value]:
         first, last = (marks.argmax(3, late=late) for late in (False, True))
         several = ~first.equal(last)
         taken = c.open("ties", several)
-        place = {"first": first, "last": last}.get(taken) or first.undefined(several)
-        index = c.constant(np.broadcast_to(places, seen.shape), "int64").along(place, 3)
+        position = {"first": first, "last": last}.get(taken) or first.undefined(several)
+        index = c.constant(np.broadcast_to(places, seen.shape), "int64").along(position, 3)
         if way == "any":
             top, index = top.undefined(lost), index.undefined(lost)
-        found.append(top.reshape(*top.shape[:3]))
+        maxima.append(top.reshape(*top.shape[:3]))
         indices.append(index.reshape(*index.shape[:3]))
         order += cells
     shape = (*data.shape[:2], *sizes)
     kind = str(c.output_types["indices"] or "int64")
-    return _arranged(found, order).reshape(*shape), _arranged(indices, order).reshape(*shape).cast(kind)
+    return _arranged(maxima, order).reshape(*shape), _arranged(indices, order).reshape(*shape).cast(kind)
 
 
 def _sizes(c: Call, data: Value, size: Value) -> tuple[int, ...]:
@@ -214,8 +214,8 @@ def _bins(extents: Sequence[int], sizes: Sequence[int]) -> list[tuple[Array, lis
 
 def _arranged(parts: Sequence[Value], order: Sequence[int]) -> Value:
     """Bins in their order, from groups of them along the axis 2."""
-    whole = parts[0].concat(parts[1:], 2) if len(parts) > 1 else parts[0]
-    return whole.take(np.argsort(np.array(order), kind="stable"), 2)
+    joined = parts[0].concat(parts[1:], 2) if len(parts) > 1 else parts[0]
+    return joined.take(np.argsort(np.array(order), kind="stable"), 2)
 
 
 def scaled_dot_product_attention(
@@ -242,8 +242,8 @@ def scaled_dot_product_attention(
     elif mask is not None:
         scores = scores + mask
     if off is not None:
-        whole = np.broadcast_shapes(scores.shape, off.shape)
-        scores = low.where(off.broadcast(*whole), scores.broadcast(*whole))
+        shape = np.broadcast_shapes(scores.shape, off.shape)
+        scores = low.where(off.broadcast(*shape), scores.broadcast(*shape))
     alone = scores.equal(low).cast("uint8").min((scores.rank - 1,)).cast("bool")
     scores = c.constant(0.0, q.type).where(alone, scores)
     y = along(c, scores, scores.rank - 1) @ v
@@ -276,27 +276,27 @@ def einsum(c: Call, formula: Formula, xs: list[Value]) -> Value:
     given = list(zip(xs, terms, names, strict=True))
     c.require("ranks", all(x.rank >= len(name) if "..." in term else x.rank == len(name) for x, term, name in given))
     most = max((x.rank - len(name) for x, term, name in given if "..." in term), default=0)
-    whole, extents = [], dict[str, int]()
+    operands, extents = [], dict[str, int]()
     for x, term, name in given:
         before = len(term.partition("...")[0]) if "..." in term else x.rank
         missing = most - (x.rank - len(name)) if "..." in term else 0
-        whole.append(x.reshape(*x.shape[:before], *(1,) * missing, *x.shape[before:]))
+        operands.append(x.reshape(*x.shape[:before], *(1,) * missing, *x.shape[before:]))
         for label, extent in zip(name, _labelled(x, before, name), strict=True):
             repeated = name.count(label) > 1
             c.require("sizes", repeated or 1 in (extent, extents.get(label, 1)) or extents[label] == extent)
             extents[label] = extent if extents.get(label, 1) == 1 else extents[label]
     stretched = []
-    for x, (_, term, name) in zip(whole, given, strict=True):
+    for x, (_, term, name) in zip(operands, given, strict=True):
         before = len(term.partition("...")[0]) if "..." in term else len(name)
         after = len(name) - before
         shape = list(x.shape)
-        for place, label in enumerate(name):
-            at = place if place < before else x.rank - after + place - before
+        for position, label in enumerate(name):
+            at = position if position < before else x.rank - after + position - before
             if name.count(label) == 1:
                 shape[at] = extents[label]
         stretched.append(x.broadcast(*shape))
-    found: Value = formula(stretched)
-    return found
+    result: Value = formula(stretched)
+    return result
 
 
 def _labelled(x: Value, before: int, name: str) -> tuple[int, ...]:
@@ -349,6 +349,6 @@ def ties(drawing: Drawing) -> Array:
 
 def coins(drawing: Drawing) -> Array:
     """True and false, the first of each line true."""
-    found = drawing.draw.below(2, drawing.size).reshape(-1, *drawing.shape)
-    found[..., :1] = 1
-    return np.asarray(found.reshape(len(found), -1))
+    flags = drawing.draw.below(2, drawing.size).reshape(-1, *drawing.shape)
+    flags[..., :1] = 1
+    return np.asarray(flags.reshape(len(flags), -1))

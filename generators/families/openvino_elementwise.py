@@ -52,13 +52,13 @@ def remainder(c: Call, formula: Formula, a: Value, b: Value) -> Value:
 
     a: shape D, b: shape E, broadcast by auto_broadcast's rule. Source: OpenVINO Mod-1 and FloorMod-1.
     """
-    found = broadcast(c, formula, a, b)
+    result = broadcast(c, formula, a, b)
     if a.kind != "real":
-        return found
+        return result
     endless = b.isinf() & ~a.isinf()
     if c.open("infinite-divisor", endless) == "not-a-number":
-        found = c.constant(math.nan, found.type).where(endless, found)
-    return found.undefined(b.equal(0.0), "zero-divisor")
+        result = c.constant(math.nan, result.type).where(endless, result)
+    return result.undefined(b.equal(0.0), "zero-divisor")
 
 
 def extreme(c: Call, formula: Formula, a: Value, b: Value) -> Value:
@@ -113,8 +113,8 @@ def select(c: Call, formula: Formula, cond: Value, then: Value, else_: Value) ->
     c.require("pdpd", rule != "pdpd" or stretches(else_.shape, then.shape))
     c.require("broadcast", meet(then.shape, else_.shape))
     c.require("condition", stretches(cond.shape, np.broadcast_shapes(then.shape, else_.shape)))
-    found: Value = formula(cond, then, else_)
-    return found
+    result: Value = formula(cond, then, else_)
+    return result
 
 
 def fitting(drawing: Drawing) -> Array:

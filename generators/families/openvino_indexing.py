@@ -20,54 +20,56 @@ def gather(c: Call, data: Value, indices: Value, axis: Value) -> Value:
     result: data's dimensions before the axis, those of indices after the batches, data's after the axis. In version 8
     an index may count from the end, and one out of range gives zeros. Source: OpenVINO Gather-1, 7 and 8.
     """
-    place = _one(c, "axis", axis, "axis-one")
-    c.require("axis-range", -data.rank <= place < data.rank)
-    place %= data.rank
+    dimension = _integer(c, "axis", axis, "axis-one")
+    c.require("axis-range", -data.rank <= dimension < data.rank)
+    dimension %= data.rank
     given = c.attr("batch_dims", 0)
     c.require_if_stated("batch-range", abs(given) <= min(data.rank, indices.rank))
     batch = given + indices.rank if given < 0 else given
-    c.require_if_stated("batch-axis", batch <= place)
+    c.require_if_stated("batch-axis", batch <= dimension)
     c.require_if_stated("batch-shape", data.shape[:batch] == indices.shape[:batch])
-    extent, index = data.shape[place], indices.cast("int64")
+    extent, index = data.shape[dimension], indices.cast("int64")
     beyond = None
     if "index-zeros" in c.clauses:
         beyond = (index < -extent) | (index >= extent)
         index = (index + extent).where(index < 0, index)
     else:
         c.require("index-range", (index >= 0) & (index < extent))
-    y = _batched(data, index, place, batch)
+    y = _batched(data, index, dimension, batch)
     if beyond is None:
         return y
     if data.kind == "text":
         c.open("text-zero", beyond)
-    lost = beyond.reshape(*indices.shape[:batch], *(1,) * (place - batch), *indices.shape[batch:], *_ones(data, place))
+    lost = beyond.reshape(
+        *indices.shape[:batch], *(1,) * (dimension - batch), *indices.shape[batch:], *_ones(data, dimension)
+    )
     return c.constant(_ZEROS.get(data.kind, 0), data.type).broadcast(*y.shape).where(lost.broadcast(*y.shape), y)
 
 
 _ZEROS = {"text": "", "bool": False}
 
 
-def _ones(data: Value, place: int) -> tuple[int, ...]:
-    return (1,) * (data.rank - place - 1)
+def _ones(data: Value, axis: int) -> tuple[int, ...]:
+    return (1,) * (data.rank - axis - 1)
 
 
-def _one(c: Call, name: str, value: Value, clause: str) -> int:
+def _integer(c: Call, name: str, value: Value, clause: str) -> int:
     """The integer of an input that holds one."""
     c.require(clause, value.rank < 2 and value.size == 1)
     return int(c.known(name).reshape(()))
 
 
-def _batched(data: Value, index: Value, place: int, batch: int) -> Value:
+def _batched(data: Value, index: Value, axis: int, batch: int) -> Value:
     """The entries along an axis, found in one axis that batches and the axis share."""
     if not batch:
-        return data.gather(index, place)
-    count, extent = math.prod(data.shape[:batch]), data.shape[place]
-    between, after = math.prod(data.shape[batch:place]), math.prod(data.shape[place + 1 :])
+        return data.gather(index, axis)
+    count, extent = math.prod(data.shape[:batch]), data.shape[axis]
+    between, after = math.prod(data.shape[batch:axis]), math.prod(data.shape[axis + 1 :])
     lines = data.reshape(count, between, extent, after).transpose(0, 2, 1, 3).reshape(count * extent, between, after)
     each = math.prod(index.shape[batch:])
     flat = index.reshape(count, each) + (np.arange(count) * extent).reshape(count, 1)
-    found = lines.gather(flat, 0).transpose(0, 2, 1, 3)
-    return found.reshape(*data.shape[:place], *index.shape[batch:], *data.shape[place + 1 :])
+    entries = lines.gather(flat, 0).transpose(0, 2, 1, 3)
+    return entries.reshape(*data.shape[:axis], *index.shape[batch:], *data.shape[axis + 1 :])
 
 
 def gather_elements(c: Call, formula: Formula, data: Value, indices: Value) -> Value:
@@ -78,10 +80,10 @@ def gather_elements(c: Call, formula: Formula, data: Value, indices: Value) -> V
     axis = c.attr("axis")
     if data.rank == indices.rank > 0 and -data.rank <= axis < data.rank:
         pairs = zip(data.shape, indices.shape, strict=True)
-        c.require("within", all(d == n or place == axis % data.rank for place, (d, n) in enumerate(pairs)))
+        c.require("within", all(d == n or position == axis % data.rank for position, (d, n) in enumerate(pairs)))
     c.require("index-range", indices >= 0)
-    found: Value = formula(data, indices)
-    return found
+    result: Value = formula(data, indices)
+    return result
 
 
 def gather_nd(c: Call, formula: Formula, data: Value, indices: Value) -> Value:
@@ -103,13 +105,13 @@ def gather_nd(c: Call, formula: Formula, data: Value, indices: Value) -> Value:
     indices = indices.cast("int64").broadcast(*shared, *indices.shape[batch:])
     if not indices.shape[-1]:
         left = data.shape[batch:]
-        whole = data.reshape(*shared, *(1,) * (indices.rank - 1 - batch), *left)
-        found: Value = whole.broadcast(*indices.shape[:-1], *left)
+        stretched = data.reshape(*shared, *(1,) * (indices.rank - 1 - batch), *left)
+        result: Value = stretched.broadcast(*indices.shape[:-1], *left)
     else:
-        found = formula(data, indices)
+        result = formula(data, indices)
     if batch and "batch-flat" in c.clauses:
-        return found.reshape(math.prod(shared), *found.shape[batch:])
-    return found
+        return result.reshape(math.prod(shared), *result.shape[batch:])
+    return result
 
 
 def gather_tree(c: Call, steps: Value, parents: Value, lengths: Value, end: Value) -> Value:
@@ -134,8 +136,8 @@ def gather_tree(c: Call, steps: Value, parents: Value, lengths: Value, end: Valu
             if level:
                 at = int(parent[level, n, at])
                 c.require("parent-range", 0 <= at < beams)
-    found = steps.reshape(-1).take(places.clip(0), 0)
-    y = found.where(c.constant(places >= 0, "bool"), end.broadcast(*found.shape))
+    followed = steps.reshape(-1).take(places.clip(0), 0)
+    y = followed.where(c.constant(places >= 0, "bool"), end.broadcast(*followed.shape))
     if most < 2:
         return y
     rows, over = [y[0]], y[0].equal(end)
@@ -173,8 +175,8 @@ def non_zero(c: Call, formula: Formula, data: Value) -> Value:
 
     data: rank r; result: [r, n]. Source: OpenVINO NonZero-3.
     """
-    found: Value = formula(data)
-    return found.cast(str(c.output_types["output"]))
+    result: Value = formula(data)
+    return result.cast(str(c.output_types["output"]))
 
 
 def search_sorted(c: Call, line: Value, values: Value) -> Value:
@@ -207,8 +209,8 @@ def _places(c: Call, line: Value, values: Value, *, after: bool) -> Value:
     if a.type != b.type:
         a, b = a.cast("float64"), b.cast("float64")
     below = (b <= a) if after else (b < a)
-    whole = (*values.shape, line.shape[-1])
-    y = below.broadcast(*whole).cast("int64").sum((len(whole) - 1,), keep=False)
+    shape = (*values.shape, line.shape[-1])
+    y = below.broadcast(*shape).cast("int64").sum((len(shape) - 1,), keep=False)
     if values.kind == "real":
         y = y.undefined(values.isnan(), "nan")
     return y.cast(str(c.output_types["output"]))
@@ -306,13 +308,13 @@ def _bags(c: Call, table: Value, rows: Value, bags: Sequence[Sequence[int]], def
     """The sum or mean of the rows of each bag, stacked."""
     summed = _summed(c)
     empty = c.constant(0, table.type).broadcast(*table.shape[1:]) if default is None else table[default]
-    found = []
+    pooled = []
     for bag in bags:
         own = rows.take(np.array(bag, np.int64), 0)
-        found.append(empty if not len(bag) else own.sum((0,), keep=False) if summed else _mean(own, 0))
-    if not found:
+        pooled.append(empty if not len(bag) else own.sum((0,), keep=False) if summed else _mean(own, 0))
+    if not pooled:
         return c.constant(0, table.type).broadcast(0, *table.shape[1:])
-    return found[0].stack(*found[1:])
+    return pooled[0].stack(*pooled[1:])
 
 
 def segment_max(c: Call, data: Value, segments: Value, count: Value | None = None) -> Value:
@@ -338,12 +340,12 @@ def segment_max(c: Call, data: Value, segments: Value, count: Value | None = Non
         if not mine.shape[0]:
             rows.append(c.constant(empty, data.type).broadcast(*data.shape[1:]))
             continue
-        found, rest = (mine.max((0,), keep=False, nan=nan) for nan in ("propagate", "ignore"))
+        largest, rest = (mine.max((0,), keep=False, nan=nan) for nan in ("propagate", "ignore"))
         if data.kind == "real":
             lost = mine.isnan().cast("uint8").max((0,), keep=False).cast("bool")
             way = c.open("nan", lost)
-            found = rest if way == "ignored" else found.undefined(lost) if way == "any" else found
-        rows.append(found)
+            largest = rest if way == "ignored" else largest.undefined(lost) if way == "any" else largest
+        rows.append(largest)
     if not rows:
         return c.constant(0, data.type).broadcast(0, *data.shape[1:])
     return rows[0].stack(*rows[1:])
@@ -368,8 +370,8 @@ def ctc_greedy_decoder(c: Call, data: Value, mask: Value) -> Value:
     lengths = given.sum(0).astype(int)
     blank = 0 if c.open("blank") == "first" else data.shape[2] - 1
     scores = c.known("data").astype(np.float64).transpose(1, 0, 2)
-    found, _ = _decoded(c, scores, lengths, blank, merge=bool(c.attr("ctc_merge_repeated")))
-    return c.constant(found.reshape(*found.shape, 1, 1).astype(np.float64), data.type)
+    classes, _ = _decoded(c, scores, lengths, blank, merge=bool(c.attr("ctc_merge_repeated")))
+    return c.constant(classes.reshape(*classes.shape, 1, 1).astype(np.float64), data.type)
 
 
 def ctc_greedy_decoder_seq_len(c: Call, data: Value, lengths: Value, blank: Value | None = None) -> tuple[Value, Value]:
@@ -387,14 +389,14 @@ def ctc_greedy_decoder_seq_len(c: Call, data: Value, lengths: Value, blank: Valu
         empty = int(c.known("blank_index").reshape(()))
         c.require("blank-range", 0 <= empty < data.shape[2])
     scores = c.known("data").astype(np.float64)
-    found, counts = _decoded(c, scores, steps, empty, merge=bool(c.attr("merge_repeated")))
+    classes, counts = _decoded(c, scores, steps, empty, merge=bool(c.attr("merge_repeated")))
     kinds = [str(c.output_types[name] or "int32") for name in ("classes_index", "sequence_lengths")]
-    return c.constant(found, kinds[0]), c.constant(counts, kinds[1])
+    return c.constant(classes, kinds[0]), c.constant(counts, kinds[1])
 
 
 def _decoded(c: Call, scores: Array, lengths: Array, blank: int, *, merge: bool) -> tuple[Array, Array]:
     """The classes of each sample, filled up with -1, and their number. scores: [N, T, C]; lengths: [N]."""
-    found, counts = np.full(scores.shape[:2], -1), np.zeros(len(scores), np.int64)
+    classes, counts = np.full(scores.shape[:2], -1), np.zeros(len(scores), np.int64)
     for sample, length in enumerate(lengths):
         last = -1
         for row in scores[sample, :length]:
@@ -404,10 +406,10 @@ def _decoded(c: Call, scores: Array, lengths: Array, blank: int, *, merge: bool)
                 c.open("ties")
             best = int(row.argmax())
             if best != blank and not (merge and best == last):
-                found[sample, counts[sample]] = best
+                classes[sample, counts[sample]] = best
                 counts[sample] += 1
             last = best
-    return found, counts
+    return classes, counts
 
 
 def string_tensor_unpack(c: Call, data: Value) -> tuple[Value, Value, Value]:
@@ -417,8 +419,8 @@ def string_tensor_unpack(c: Call, data: Value) -> tuple[Value, Value, Value]:
     """
     texts = c.known(data)
     coded = [str(text).encode() for text in texts.reshape(-1)]
-    ends = np.cumsum([len(one) for one in coded]).astype(np.int64)
-    begins = ends - np.array([len(one) for one in coded], np.int64)
+    ends = np.cumsum([len(encoded) for encoded in coded]).astype(np.int64)
+    begins = ends - np.array([len(encoded) for encoded in coded], np.int64)
     symbols = np.frombuffer(b"".join(coded), np.uint8).copy()
     places = (c.constant(where.reshape(data.shape), "int32") for where in (begins, ends))
     return (*places, c.constant(symbols, "uint8"))  # type: ignore[return-value]  # three values
@@ -433,22 +435,22 @@ def string_tensor_pack(c: Call, begins: Value, ends: Value, symbols: Value) -> V
     c.require("symbols-line", symbols.rank == 1)
     first, last = c.known("begins").astype(np.int64).reshape(-1), c.known("ends").astype(np.int64).reshape(-1)
     c.require("range", bool(((first >= 0) & (first <= last) & (last <= symbols.size)).all()))
-    found, whole = np.empty(len(first), object), c.known("symbols").astype(np.uint8).tobytes()
-    for place, (start, stop) in enumerate(zip(first, last, strict=True)):
+    texts, encoded = np.empty(len(first), object), c.known("symbols").astype(np.uint8).tobytes()
+    for position, (start, stop) in enumerate(zip(first, last, strict=True)):
         try:
-            found[place] = whole[start:stop].decode()
+            texts[position] = encoded[start:stop].decode()
         except UnicodeDecodeError:
             c.open("no-text")
-            found[place] = ""
-    return c.constant(found.reshape(begins.shape), "string")
+            texts[position] = ""
+    return c.constant(texts.reshape(begins.shape), "string")
 
 
 def ascending(drawing: Drawing) -> Array:
     """Distinct whole numbers in ascending order along the last axis, small enough for any type."""
     n, size = (drawing.shape[-1], drawing.size) if drawing.size else (1, 1)
     unsigned = drawing.type.is_integer and drawing.type.smallest == 0
-    found = np.cumsum(1 + drawing.draw.below(2, size).reshape(-1, size // n, n), -1) - (0 if unsigned else n)
-    return np.asarray(found.reshape(len(found), -1)[:, : drawing.size]).astype(np.float64)
+    sums = np.cumsum(1 + drawing.draw.below(2, size).reshape(-1, size // n, n), -1) - (0 if unsigned else n)
+    return np.asarray(sums.reshape(len(sums), -1)[:, : drawing.size]).astype(np.float64)
 
 
 def repeating(drawing: Drawing) -> Array:
@@ -474,8 +476,8 @@ def step_counts(drawing: Drawing) -> Array:
 
 def tuples_from_front(drawing: Drawing) -> Array:
     """Tuples of indices within `extents`, in the last dimension."""
-    found = signed_tuples(drawing)
-    return np.where(found < 0, found + _limits(drawing), found)
+    indices = signed_tuples(drawing)
+    return np.where(indices < 0, indices + _limits(drawing), indices)
 
 
 def signed_tuples(drawing: Drawing) -> Array:

@@ -36,7 +36,7 @@ def interpolate(c: Call, data: Value, *_: Value | None) -> Value:
     c.require("nearest-known", c.attr("nearest_mode") in _ROUNDED)
     x = _padded(c, data)
     axes = _axes(c, x)
-    chosen = {axis.place for axis in axes}
+    chosen = {axis.dimension for axis in axes}
     if mode == "linear_onnx" and _LINEAR_ONNX.get(x.rank) != chosen:
         c.open("linear-onnx-axes")
     elif mode == "linear_onnx":
@@ -46,12 +46,12 @@ def interpolate(c: Call, data: Value, *_: Value | None) -> Value:
         c.open("nothing")
     if mode == "nearest":
         return _nearest(c, x, axes, places)
-    found = [_smooth(c, x if x.kind == "real" else x.cast("float32"), axes, mode, places)]
+    candidates = [_smooth(c, x if x.kind == "real" else x.cast("float32"), axes, mode, places)]
     if x.type in ("bfloat16", "float16"):  # weights need not be rounded to the type of data
-        found.append(_smooth(c, x.cast("float32"), axes, mode, places).store(x.type))
+        candidates.append(_smooth(c, x.cast("float32"), axes, mode, places).store(x.type))
     if x.kind == "real":
-        return reduce(lambda a, b: a.either(b), found)
-    return _whole(c, found[0], x.type)
+        return reduce(lambda a, b: a.either(b), candidates)
+    return _integers(c, candidates[0], x.type)
 
 
 def _early(c: Call, x: Value) -> Value:
@@ -59,31 +59,31 @@ def _early(c: Call, x: Value) -> Value:
     mode, chosen, sizes = c.attr("mode"), c.ints("axes") or (), c.ints("target_spatial_shape") or ()
     c.require("early-mode", mode in ("nearest", "linear", "cubic", "area"))
     c.require("early-lengths", len(chosen) == len(sizes))
-    c.require("early-axes-range", all(0 <= place < x.rank for place in chosen))
+    c.require("early-axes-range", all(0 <= dimension < x.rank for dimension in chosen))
     if any((*(c.ints("pads_begin") or ()), *(c.ints("pads_end") or ()))):
         c.open("early-pads")
     places = "align_corners" if c.attr("align_corners") else c.open("early-places")
     axes = []
-    for place, size in zip(chosen, sizes, strict=True):
-        extent = x.shape[place]
+    for dimension, size in zip(chosen, sizes, strict=True):
+        extent = x.shape[dimension]
         if size and not extent:
             c.open("nothing")
-        axes.append(Axis(place, extent, size, mpq(size), mpq(size, max(extent, 1)) or mpq(1)))
+        axes.append(Axis(dimension, extent, size, mpq(size), mpq(size, max(extent, 1)) or mpq(1)))
     axes = [axis for axis in axes if not axis.stays(places)]
     if mode in ("cubic", "area") or c.attr("antialias"):
         c.open("early-formula")
     if mode != "linear":
         way = c.open("early-rounding") if axes else "floor"
         return c.one_of(*nearest(c, x, axes, places, way))
-    found = interpolated(c, x, axes, Curve(), places)
-    return found if x.type in ("float32", "float64") else found.either(_narrowed(c, x, axes, places))
+    result = interpolated(c, x, axes, Curve(), places)
+    return result if x.type in ("float32", "float64") else result.either(_narrowed(c, x, axes, places))
 
 
 def _narrowed(c: Call, x: Value, axes: Sequence[Axis], places: str) -> Value:
     return interpolated(c, x.cast("float32"), axes, Curve(), places).store(x.type)
 
 
-def _whole(c: Call, y: Value, type_: str) -> Value:
+def _integers(c: Call, y: Value, type_: str) -> Value:
     """The numbers as whole numbers of a type."""
     own = element_type(type_)
     low, high = own.smallest, own.largest
@@ -110,33 +110,33 @@ def _axes(c: Call, x: Value) -> list[Axis]:
     """The axes to resize, with their new extents, in the order in which they are named."""
     way = c.attr("shape_calculation_mode")
     c.require("shape-mode-known", way in ("sizes", "scales"))
-    one = "scales_or_sizes" in c.types
-    if one:
+    combined = "scales_or_sizes" in c.types
+    if combined:
         c.require("target-type", element_type(c.types["scales_or_sizes"]).is_integer == (way == "sizes"))
     for name in ("scales_or_sizes", "sizes", "scales", "axes"):
         c.require("vectors", name not in c.types or c.known(name).ndim == 1)
-    target = c.known("scales_or_sizes" if one else way).reshape(-1)
+    target = c.known("scales_or_sizes" if combined else way).reshape(-1)
     places = c.ints("axes")
     places = tuple(range(x.rank)) if places is None else places
-    c.require("axes-range", all(0 <= place < x.rank for place in places))
+    c.require("axes-range", all(0 <= dimension < x.rank for dimension in places))
     c.require("axes-differ", len(set(places)) == len(places))
-    lists = ("scales_or_sizes",) if one else ("sizes", "scales")
+    lists = ("scales_or_sizes",) if combined else ("sizes", "scales")
     c.require("lengths", all(c.known(name).size == len(places) for name in lists))
-    found = []
-    for place, number in zip(places, target.tolist(), strict=True):
-        extent = x.shape[place]
+    axes = []
+    for dimension, number in zip(places, target.tolist(), strict=True):
+        extent = x.shape[dimension]
         exact = mpq(float(number)) if way == "scales" else mpq(int(number), max(extent, 1))
         c.require("target-range", exact >= 0)
         size = int(number) if way == "sizes" else _scaled(c, extent, exact)
         if extent and size and mpq(size, extent) != exact and c.open("scale") == "from-extents":
             exact = mpq(size, extent)
-        found.append(Axis(place, extent, size, mpq(size), exact or mpq(1)))
-    return found
+        axes.append(Axis(dimension, extent, size, mpq(size), exact or mpq(1)))
+    return axes
 
 
 def _in_turn(c: Call, axes: list[Axis], places: str) -> list[Axis]:
     """The axes, whose coordinates may divide by the scales in the order of the list, whatever axes they are for."""
-    ordered = sorted(axes, key=lambda axis: axis.place)
+    ordered = sorted(axes, key=lambda axis: axis.dimension)
     turned = [replace(axis, scale=named.scale) for axis, named in zip(ordered, axes, strict=True)]
     if places == "align_corners" or turned == ordered or c.open("scales-in-turn") == "by-axes":
         return axes
@@ -152,7 +152,7 @@ def _scaled(c: Call, extent: int, scale: mpq) -> int:
 
 
 def _nearest(c: Call, x: Value, axes: Sequence[Axis], places: str) -> Value:
-    way, chosen = c.attr("nearest_mode"), [axis.place for axis in axes]
+    way, chosen = c.attr("nearest_mode"), [axis.dimension for axis in axes]
     others = [Axis(i, n, n, mpq(n), mpq(1)) for i, n in enumerate(x.shape) if i not in chosen]
     up = places == "tf_half_pixel_for_nn" and way in ("round_prefer_ceil", "ceil")
     shifted = up and any(axis.extent > 1 for axis in others) and c.open("other-axes") == "shifted"
@@ -197,15 +197,15 @@ def _averaged(c: Call, x: Value, axes: Sequence[Axis], narrow: Sequence[mpq], cu
         own, weightless = _near(c, x, axis, factor, curve, places)
         total = reduce(lambda a, b: a + b, (weight for _, weight in own))
         taps.append((axis, own))
-        totals.append((axis.along(total, x.rank), weightless.reshape(-1, *(1,) * (x.rank - axis.place - 1))))
+        totals.append((axis.along(total, x.rank), weightless.reshape(-1, *(1,) * (x.rank - axis.dimension - 1))))
     if not taps:
         return x
     lost = c.constant(reduce(np.logical_or, (mask for _, mask in totals)), "bool")
     steady = all(axis.steady(places) for axis, _ in taps)
-    whole = reduce(lambda a, b: a * b, (total for total, _ in totals))
-    whole = c.constant(1.0, x.type).where(lost, whole)
+    divisor = reduce(lambda a, b: a * b, (total for total, _ in totals))
+    divisor = c.constant(1.0, x.type).where(lost, divisor)
     named = [axis for axis, _ in taps]
-    once = summed(x, named, [own for _, own in taps]) / whole
+    once = summed(x, named, [own for _, own in taps]) / divisor
     shares: list[Taps] = []
     for (_, own), (_, mask) in zip(taps, totals, strict=True):
         total = reduce(lambda a, b: a + b, (weight for _, weight in own))

@@ -24,10 +24,10 @@ def avg_pool(c: Call, formula: Formula, data: Value) -> Value:
     begin, end = c.ints("pads_begin") or (), c.ints("pads_end") or ()
     kernel, strides, dilations = c.ints("kernel") or (), c.ints("strides") or (), c.ints("dilations")
     dilations = dilations or (1,) * (data.rank - 2)
-    c.require("per-axis", {len(one) for one in (kernel, strides, dilations, begin, end)} == {data.rank - 2})
+    c.require("per-axis", {len(numbers) for numbers in (kernel, strides, dilations, begin, end)} == {data.rank - 2})
     c.require("pads-range", min(*begin, *end) >= 0)
     spans = [(size - 1) * dilation + 1 for size, dilation in zip(kernel, dilations, strict=True)]
-    frame = [padding(c, *one) for one in zip(data.shape[2:], spans, strides, begin, end, strict=True)]
+    frame = [padding(c, *row) for row in zip(data.shape[2:], spans, strides, begin, end, strict=True)]
     real = data.cast("float64") if data.kind == "int" else data
     if not c.attr("exclude-pad"):
         zeros = _zeros(c, frame)
@@ -37,8 +37,8 @@ def avg_pool(c: Call, formula: Formula, data: Value) -> Value:
     if data.kind != "int":
         return y
     way = c.open("integer-rounding", ~y.equal(y.trunc()))
-    whole = {"truncate": y.trunc, "floor": y.floor, "nearest-even": y.rint, "nearest-away": y.rint_away}[way]()
-    return whole.cast(data.type)
+    rounded = {"truncate": y.trunc, "floor": y.floor, "nearest-even": y.rint, "nearest-away": y.rint_away}[way]()
+    return rounded.cast(data.type)
 
 
 def _zeros(c: Call, frame: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
@@ -97,21 +97,21 @@ def _backward(c: Call, formula: Formula, data: Value, filters: Value, groups: in
     names = ("strides", "dilations", "pads_begin", "pads_end")
     strides, dilations, begin, end = (c.ints(name) or () for name in names)
     more = c.ints("output_padding") or (0,) * k
-    c.require("per-axis", all(len(one) == k for one in (strides, dilations, begin, end, more)))
+    c.require("per-axis", all(len(numbers) == k for numbers in (strides, dilations, begin, end, more)))
     c.require("per-axis", wanted is None or len(wanted) == k)
-    whole: Value = formula(data, filters, group=groups)
+    result: Value = formula(data, filters, group=groups)
     if wanted is None and way in ("same_upper", "same_lower") and c.open("same-pads") == "as-data":
         wanted = data.shape[2:]
     for at in range(k):
-        extent = whole.shape[2 + at]
+        extent = result.shape[2 + at]
         first, last = (begin[at], end[at]) if way in (None, "explicit") else (0, 0)
         size = extent - first - last + more[at]
         if wanted is not None:
             size = wanted[at]
             first = _before(c, extent - size + more[at], str(way))
         c.require("extents", size > 0)
-        whole = _part(whole, 2 + at, first, size)
-    return whole
+        result = _part(result, 2 + at, first, size)
+    return result
 
 
 def _before(c: Call, total: int, way: str) -> int:
@@ -140,8 +140,8 @@ def batch_norm(
     c.require_if_stated("rank", data.rank >= 2)
     c.require_if_stated("channels", data.shape[1] >= 1)
     c.require_if_stated("epsilon-range", c.attr("epsilon") >= 0)
-    found: Value = formula(data, gamma, beta, mean, variance)
-    return found
+    result: Value = formula(data, gamma, beta, mean, variance)
+    return result
 
 
 def group_norm(c: Call, formula: Formula, data: Value, scale: Value, bias: Value) -> Value:
@@ -150,8 +150,8 @@ def group_norm(c: Call, formula: Formula, data: Value, scale: Value, bias: Value
     data: [N, C, D...]; scale, bias: [C]. Source: OpenVINO GroupNormalization-12.
     """
     c.require("epsilon-range", c.attr("epsilon") > 0)
-    found: Value = formula(data, scale, bias)
-    return found
+    result: Value = formula(data, scale, bias)
+    return result
 
 
 def mvn(c: Call, data: Value, _: Value | None = None) -> Value:
@@ -233,11 +233,11 @@ def lrn(c: Call, data: Value, _: Value) -> Value:
         before, after = before - (way == "more-after"), after - (way == "more-before")
     seen = data * data
     for at, axis in enumerate(sorted(axis % data.rank for axis in axes)):
-        extent, place = data.shape[axis], axis + at
+        extent, dimension = data.shape[axis], axis + at
         places = np.arange(extent) + np.arange(-before, after + 1)[:, None]
         places = np.where((places >= 0) & (places < extent), places, extent)
-        none = tuple((0, 1 if i == place else 0) for i in range(seen.rank))
-        seen = seen.pad(none, 0).take(places, place)
+        none = tuple((0, 1 if i == dimension else 0) for i in range(seen.rank))
+        seen = seen.pad(none, 0).take(places, dimension)
     total = seen.sum([axis + at for at, axis in enumerate(sorted(axis % data.rank for axis in axes))], keep=False)
     alpha, bias = (c.constant(c.float32(name), data.type) for name in ("alpha", "bias"))
     return data / (bias + alpha / float(size ** len(axes)) * total).pow(c.float32("beta"))
@@ -256,10 +256,10 @@ def fake_quantize(c: Call, x: Value, low: Value, high: Value, least: Value, most
     steps, width = float(levels - 1), most - least
     shares = ((x - low) / (high - low) * steps).either(x * (steps / (high - low)) - low * (steps / (high - low)))
     half = (shares * 2.0).equal((shares * 2.0).rint()) & ~shares.equal(shares.rint())
-    whole = shares.rint() if c.open("ties", half) == "nearest-even" else shares.rint_away()
+    rounded = shares.rint() if c.open("ties", half) == "nearest-even" else shares.rint_away()
     scale = width / steps
     zero = least / scale
-    y = (whole / steps * width + least).either(whole * scale + least).either((whole + zero) * scale)
+    y = (rounded / steps * width + least).either(rounded * scale + least).either((rounded + zero) * scale)
     above, top = x > low.maximum(high), most.either(steps * scale + least).either((steps + zero) * scale)
     below, bottom = x <= low.minimum(high), least.either(zero * scale)
     bottom, top = (v.broadcast(*x.shape) for v in (bottom, top))

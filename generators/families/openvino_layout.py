@@ -103,12 +103,12 @@ def batch_to_space(c: Call, data: Value, *_: Value) -> Value:
     batch, *spatial = data.shape
     n, size = data.rank, math.prod(block)
     c.require("divides", batch % size == 0)
-    whole = [extent * part for extent, part in zip(spatial, block[1:], strict=True)]
-    c.require("crops-fit", all(b + e <= w for b, e, w in zip(begin[1:], end[1:], whole, strict=True)))
+    extents = [extent * part for extent, part in zip(spatial, block[1:], strict=True)]
+    c.require("crops-fit", all(b + e <= w for b, e, w in zip(begin[1:], end[1:], extents, strict=True)))
     parts = data.reshape(*block[1:], batch // size, *spatial)
     pairs = [axis for i in range(n - 1) for axis in (n + i, i)]
-    y = parts.transpose(n - 1, *pairs).reshape(batch // size, *whole)
-    return y[(slice(None), *(slice(b, w - e) for b, e, w in zip(begin[1:], end[1:], whole, strict=True)))]
+    y = parts.transpose(n - 1, *pairs).reshape(batch // size, *extents)
+    return y[(slice(None), *(slice(b, w - e) for b, e, w in zip(begin[1:], end[1:], extents, strict=True)))]
 
 
 def space_to_batch(c: Call, data: Value, *_: Value) -> Value:
@@ -119,15 +119,15 @@ def space_to_batch(c: Call, data: Value, *_: Value) -> Value:
     """
     block, begin, end = _blocks(c, data, "pads_begin", "pads_end")
     batch, *spatial = data.shape
-    whole = [extent + b + e for extent, b, e in zip(spatial, begin[1:], end[1:], strict=True)]
-    c.require("divides", all(w % part == 0 for w, part in zip(whole, block[1:], strict=True)))
+    padded = [extent + b + e for extent, b, e in zip(spatial, begin[1:], end[1:], strict=True)]
+    c.require("divides", all(w % part == 0 for w, part in zip(padded, block[1:], strict=True)))
     zero = _zero(c, data.type) if any((*begin, *end)) else None
     for axis, (b, e) in enumerate(zip(begin[1:], end[1:], strict=True), 1):
         if (b or e) and zero is not None:
             sides = [zero.broadcast(*data.shape[:axis], side, *data.shape[axis + 1 :]) for side in (b, e)]
             data = sides[0].concat([data, sides[1]], axis)
-    kept = [w // part for w, part in zip(whole, block[1:], strict=True)]
-    parts = data.reshape(batch, *(one for pair in zip(kept, block[1:], strict=True) for one in pair))
+    kept = [w // part for w, part in zip(padded, block[1:], strict=True)]
+    parts = data.reshape(batch, *(factor for pair in zip(kept, block[1:], strict=True) for factor in pair))
     k = len(kept)
     y = parts.transpose(*(2 + 2 * i for i in range(k)), 0, *(1 + 2 * i for i in range(k)))
     return y.reshape(batch * math.prod(block), *kept)
@@ -261,7 +261,7 @@ def unsqueeze(c: Call, data: Value, axes: Value) -> Value:
     if len(new) < len(given):
         c.open("axes-repeated")
     extents = iter(data.shape)
-    return data.reshape(*(1 if place in new else next(extents) for place in range(rank)))
+    return data.reshape(*(1 if dimension in new else next(extents) for dimension in range(rank)))
 
 
 def transpose(c: Call, data: Value, order: Value) -> Value:
@@ -301,12 +301,12 @@ def split(c: Call, data: Value, axis: Value) -> tuple[Value, ...]:
     """
     parts = int(c.attr("num_splits"))
     c.require("axis-scalar", axis.rank == 0)
-    place = _axis(c, data)
+    dimension = _axis(c, data)
     c.require("splits-range", parts >= 1)
-    c.require("divides", data.shape[place] % parts == 0)
-    if parts > data.shape[place]:
+    c.require("divides", data.shape[dimension] % parts == 0)
+    if parts > data.shape[dimension]:
         c.open("splits-of-nothing")
-    return _parts(data, place, (data.shape[place] // parts,) * parts)
+    return _parts(data, dimension, (data.shape[dimension] // parts,) * parts)
 
 
 def variadic_split(c: Call, data: Value, axis: Value, split_lengths: Value) -> tuple[Value, ...]:
@@ -316,19 +316,19 @@ def variadic_split(c: Call, data: Value, axis: Value, split_lengths: Value) -> t
     VariadicSplit-1.
     """
     c.require("axis-one", axis.rank <= 1 and axis.size == 1)
-    place, lengths = _axis(c, data), c.ints("split_lengths") or ()
+    dimension, lengths = _axis(c, data), c.ints("split_lengths") or ()
     c.require("lengths-vector", split_lengths.rank == 1)
     c.require("lengths-range", min(lengths, default=0) >= -1)
     c.require("rest-once", lengths.count(-1) <= 1)
-    rest = data.shape[place] - sum(length for length in lengths if length != -1)
+    rest = data.shape[dimension] - sum(length for length in lengths if length != -1)
     c.require("sum", rest >= 0 if -1 in lengths else rest == 0)
-    return _parts(data, place, [rest if length == -1 else length for length in lengths])
+    return _parts(data, dimension, [rest if length == -1 else length for length in lengths])
 
 
 def _axis(c: Call, data: Value) -> int:
-    place = (c.ints("axis") or ())[0]
-    c.require("axis-range", -data.rank <= place < data.rank)
-    return place % data.rank
+    dimension = (c.ints("axis") or ())[0]
+    c.require("axis-range", -data.rank <= dimension < data.rank)
+    return dimension % data.rank
 
 
 def _parts(data: Value, axis: int, lengths: Sequence[int]) -> tuple[Value, ...]:
@@ -400,18 +400,18 @@ def reverse(c: Call, data: Value, axis: Value) -> Value:
     c.require("axis-type", (axis.type == "bool") == (mode == "mask"))
     if mode == "mask":
         c.require("mask-length", len(given) == data.rank)
-        axes = [place for place, chosen in enumerate(given) if chosen]
+        axes = [dimension for dimension, chosen in enumerate(given) if chosen]
     else:
         c.require("count", len(given) <= data.rank)
-        c.require("axes-range", all(-data.rank <= place < data.rank for place in given))
+        c.require("axes-range", all(-data.rank <= dimension < data.rank for dimension in given))
         if min(given, default=0) < 0:
             c.open("axes-negative")
-        axes = [place % data.rank for place in given]
+        axes = [dimension % data.rank for dimension in given]
         if len(set(axes)) < len(axes):
             again = c.open("axes-repeated") == "each-time"
-            axes = [place for place in sorted(set(axes)) if not again or axes.count(place) % 2]
-    for place in axes:
-        data = data.take(np.arange(data.shape[place])[::-1], place)
+            axes = [dimension for dimension in sorted(set(axes)) if not again or axes.count(dimension) % 2]
+    for dimension in axes:
+        data = data.take(np.arange(data.shape[dimension])[::-1], dimension)
     return data
 
 
@@ -457,7 +457,7 @@ def roll(c: Call, data: Value, shift: Value, axes: Value) -> Value:
         c.open("axes-scalar")
     c.require("lengths", len(shifts) == len(places))
     for axis, extent in enumerate(data.shape):
-        total = sum(by for by, place in zip(shifts, places, strict=True) if place % data.rank == axis)
+        total = sum(by for by, dimension in zip(shifts, places, strict=True) if dimension % data.rank == axis)
         if extent and total % extent:
             data = data.take(np.roll(np.arange(extent), total % extent), axis)
     return data
@@ -553,8 +553,8 @@ def eye(c: Call, rows: Value, columns: Value, diagonal: Value, batch: Value | No
     beyond = by >= n if by > 0 else -by >= m
     if by and beyond and ones.any() and c.open("diagonal-beyond") == "zeros":
         ones = np.zeros_like(ones)
-    found = c.constant(ones.astype(bool).reshape(n, m), "bool").cast(str(c.output_types["output"]))
-    return found.broadcast(*shape, n, m)
+    matrix = c.constant(ones.astype(bool).reshape(n, m), "bool").cast(str(c.output_types["output"]))
+    return matrix.broadcast(*shape, n, m)
 
 
 def range_(c: Call, start: Value, stop: Value, step: Value) -> Value:
@@ -568,12 +568,12 @@ def range_(c: Call, start: Value, stop: Value, step: Value) -> Value:
     given = [c.known(x).reshape(()) for x in ports]
     c.require("finite", all(np.isfinite(float(n)) for n in given))
     exact = [Fraction(int(n)) if n.dtype.kind in "iu" else Fraction(float(n)) for n in given]
-    whole = [Fraction(math.trunc(n)) for n in exact]
+    truncated = [Fraction(math.trunc(n)) for n in exact]
     is_integer = element_type(type_).is_integer
-    if (whole if is_integer else exact)[2] == 0:
+    if (truncated if is_integer else exact)[2] == 0:
         c.open("step-zero")
-    if is_integer and whole != exact and c.open("fractions") == "cast-first":
-        exact = whole
+    if is_integer and truncated != exact and c.open("fractions") == "cast-first":
+        exact = truncated
     first, end, by = exact
     counts = {"exact": math.ceil((end - first) / by)}
     for option, dtype in (("in-float32", np.float32), ("in-float64", np.float64)):

@@ -22,9 +22,17 @@ def rnn_cell(c: Call, formula: Formula, x: Value, h: Value, w: Value, r: Value, 
     """
     _require_cell(c, 1, x, (h,), w, r, b)
     names = _activations(c, 1, 1)
-    _, last = formula(_whole(x), _whole(w), _whole(r), _biases(c, _whole(b)), None, _whole(h), activations=names)
-    found: Value = last.reshape(*h.shape)
-    return found
+    _, last = formula(
+        _unsqueezed(x),
+        _unsqueezed(w),
+        _unsqueezed(r),
+        _biases(c, _unsqueezed(b)),
+        None,
+        _unsqueezed(h),
+        activations=names,
+    )
+    state: Value = last.reshape(*h.shape)
+    return state
 
 
 def lstm_cell(
@@ -38,9 +46,9 @@ def lstm_cell(
     _require_cell(c, 4, x, (h, s), w, r, b)
     names, order = _activations(c, 3, 1), c.attr("weights_format") if c.given("weights_format") else _FORMATS[0]
     c.require_if_stated("weights-format-known", order in _FORMATS)
-    w, r = (_gates(_whole(v), order) for v in (w, r))
-    biases = None if b is None else _biases(c, _gates(_whole(b), order))
-    _, last, cell = formula(_whole(x), w, r, biases, None, _whole(h), _whole(s), activations=names)
+    w, r = (_gates(_unsqueezed(v), order) for v in (w, r))
+    biases = None if b is None else _biases(c, _gates(_unsqueezed(b), order))
+    _, last, cell = formula(_unsqueezed(x), w, r, biases, None, _unsqueezed(h), _unsqueezed(s), activations=names)
     return last.reshape(*h.shape), cell.reshape(*s.shape)
 
 
@@ -136,7 +144,7 @@ def _activations(c: Call, count: int, directions: int) -> tuple[str, ...] | None
     return tuple(name.capitalize() for name in names) * directions
 
 
-def _whole(v: Value) -> Value:
+def _unsqueezed(v: Value) -> Value:
     """A value with an axis more in front, for one direction or one step."""
     return v.reshape(1, *v.shape)
 

@@ -27,14 +27,14 @@ def unique(c: Call, formula: Formula, data: Value, axis: Value | None = None) ->
     data: any shape; axis: one integer; results: the first has data's type, the others rank 1. Source: OpenVINO
     Unique-10.
     """
-    place = None
+    dimension = None
     if axis is not None:
         c.require("axis-one", axis.rank < 2 and axis.size == 1)
-        place = int(c.known("axis").reshape(()))
-    found: tuple[Value, ...] = formula(data, axis=place)
+        dimension = int(c.known("axis").reshape(()))
+    results: tuple[Value, ...] = formula(data, axis=dimension)
     names = ("indices", "inverse", "counts")
     kinds = [str(c.output_types[name] or "int64") for name in names]
-    return found[0], *(part.cast(kind) for part, kind in zip(found[1:], kinds, strict=True))
+    return results[0], *(part.cast(kind) for part, kind in zip(results[1:], kinds, strict=True))
 
 
 def deformable_convolution(c: Call, data: Value, offsets: Value, filters: Value, mask: Value | None = None) -> Value:
@@ -46,7 +46,7 @@ def deformable_convolution(c: Call, data: Value, offsets: Value, filters: Value,
     """
     c.require("rank", all(x is None or x.rank == 4 for x in (data, offsets, filters, mask)))
     strides, dilations, begin, end = (c.ints(name) or () for name in _LISTS)
-    c.require("per-axis", {len(one) for one in (strides, dilations, begin, end)} == {2})
+    c.require("per-axis", {len(numbers) for numbers in (strides, dilations, begin, end)} == {2})
     c.require("pads-range", min(*begin, *end) >= 0)
     way, groups, parts = c.attr("auto_pad"), c.attr("group"), c.attr("deformable_group")
     c.require("auto-pad", way in AUTO_PAD)
@@ -75,14 +75,14 @@ def _by_output(c: Call, inputs: tuple[Value, Value, Value, Value | None], given:
     """The i-th part of the output's channels, by the i-th part of the offsets and of the mask."""
     data, filters, moves, mask = inputs
     c.require("deformable-groups", filters.shape[0] % form.parts == 0)
-    size, found, one = filters.shape[0] // form.parts, [], replace(form, parts=1)
+    size, results, ungrouped = filters.shape[0] // form.parts, [], replace(form, parts=1)
     for i in range(form.parts):
         own = np.arange(moves.shape[1]).reshape(form.parts, -1)[i]
         scale = None if mask is None else mask.take(np.arange(mask.shape[1]).reshape(form.parts, -1)[i], 1)
-        seen, _ = deformed(c, data, moves.take(own, 1), given[:, own], filters.shape[2:], one)
-        y = weighed(c, seen, filters, one, None, scale)
-        found.append(y.take(np.arange(i * size, (i + 1) * size), 1))
-    return found[0].concat(found[1:], 1)
+        seen, _ = deformed(c, data, moves.take(own, 1), given[:, own], filters.shape[2:], ungrouped)
+        y = weighed(c, seen, filters, ungrouped, None, scale)
+        results.append(y.take(np.arange(i * size, (i + 1) * size), 1))
+    return results[0].concat(results[1:], 1)
 
 
 def _within(
@@ -97,7 +97,7 @@ def _within(
     given = numbers.reshape(n, -1, math.prod(kernel), 2, *out)
     places = _places(kernel, out, form.pads[:2], form.strides, form.dilations)
     at, last = given + places, np.array(data.shape[2:]).reshape(2, 1, 1) - 1
-    front, back = (np.array(one).reshape(2, 1, 1) for one in (form.pads[:2], form.pads[2:]))
+    front, back = (np.array(pads).reshape(2, 1, 1) for pads in (form.pads[:2], form.pads[2:]))
     framed = (at >= -front) & (at <= last + back) & (at == np.floor(at))
     outside = (((at < 0) | (at > last)) & ~framed).any(axis=3, keepdims=True)
     near = ((at > -1 - front) & (at < last + back + 1)).all(axis=3, keepdims=True)
@@ -109,9 +109,9 @@ def _within(
         return value, numbers, np.zeros((n, 1, *out), bool)
     if moved.any():
         low, high = (c.constant(np.broadcast_to(v, given.shape), value.type) for v in (-places, last - places))
-        whole = value.reshape(*given.shape)
-        inner = whole.maximum(low).minimum(high)
-        value = inner.where(c.constant(np.broadcast_to(moved, given.shape), "bool"), whole).reshape(*numbers.shape)
+        shifts = value.reshape(*given.shape)
+        inner = shifts.maximum(low).minimum(high)
+        value = inner.where(c.constant(np.broadcast_to(moved, given.shape), "bool"), shifts).reshape(*numbers.shape)
         numbers = np.where(moved, given.clip(-places, last - places), given).reshape(numbers.shape)
     return value, numbers, free.any(axis=(1, 2, 3)).reshape(n, 1, *out)
 
@@ -124,7 +124,7 @@ def _places(
     dilations: Sequence[int],
 ) -> Array:
     """The places in data that the elements of a filter have without offsets: [taps, 2, Y', X']."""
-    step, spread, front = (np.array(one).reshape(2, 1, 1) for one in (strides, dilations, before))
+    step, spread, front = (np.array(numbers).reshape(2, 1, 1) for numbers in (strides, dilations, before))
     taps = np.stack([index.reshape(-1) for index in np.indices(tuple(kernel))], 1).reshape(-1, 2, 1, 1)
     return np.asarray(np.indices(tuple(out)) * step - front + taps * spread)
 
@@ -247,8 +247,8 @@ def philox(key: int, counter: int, count: int) -> list[int]:
         low, high = key & _WORD, key >> 32
         state = [n & _WORD, n >> 32, counter & _WORD, counter >> 32]
         for _ in range(10):
-            one, other = 0xD2511F53 * state[0], 0xCD9E8D57 * state[2]
-            state = [other >> 32 ^ state[1] ^ low, other & _WORD, one >> 32 ^ state[3] ^ high, one & _WORD]
+            first, second = 0xD2511F53 * state[0], 0xCD9E8D57 * state[2]
+            state = [second >> 32 ^ state[1] ^ low, second & _WORD, first >> 32 ^ state[3] ^ high, first & _WORD]
             low, high = low + 0x9E3779B9 & _WORD, high + 0xBB67AE85 & _WORD
         words += state
     return words[:count]
@@ -288,16 +288,16 @@ def inward(drawing: Drawing) -> Array:
     extents, kernel = (tuple(drawing.arguments.get(name) or (1, 1)) for name in ("extents", "kernel"))
     lists = {name: tuple(drawing.attributes.get(name) or (1, 1)) for name in _LISTS}
     before, _, out = _frame(extents, kernel, lists, str(drawing.attributes.get("auto_pad") or "explicit"))
-    if drawing.shape[2:] != out or any(len(one) != 2 for one in lists.values()):
+    if drawing.shape[2:] != out or any(len(numbers) != 2 for numbers in lists.values()):
         return np.zeros(drawing.size)  # the input is invalid
     places = _places(kernel, out, before, lists["strides"], lists["dilations"])
-    whole = 1 if drawing.type.is_integer else 4
-    last = (np.array(extents).reshape(2, 1, 1) - 1) * whole
+    unit = 1 if drawing.type.is_integer else 4
+    last = (np.array(extents).reshape(2, 1, 1) - 1) * unit
     drawn = drawing.draw.below(1 << 20, drawing.size)
     to = drawn.reshape(len(drawn), -1, *places.shape) % (last + 1)
-    found = to / whole - places
-    least = float(drawing.type.smallest) if whole == 1 else -np.inf
-    return np.asarray(np.maximum(found, least).reshape(len(drawn), -1))
+    offsets = to / unit - places
+    least = float(drawing.type.smallest) if unit == 1 else -np.inf
+    return np.asarray(np.maximum(offsets, least).reshape(len(drawn), -1))
 
 
 def still(drawing: Drawing) -> Array:
@@ -368,16 +368,16 @@ def _half(bright: Value) -> tuple[int, ...]:
 def _coloured(c: Call, bright: Value, u: Value, v: Value) -> Value:
     """Red, green and blue, from planes whose colours belong to two rows and columns."""
     _, h, w, _ = bright.shape
-    whole = bright.kind != "real"
+    integer = bright.kind != "real"
     spread = (plane.take(np.arange(h) // 2, 1).take(np.arange(w) // 2, 2) for plane in (u, v))
-    level, blue, red = (plane.cast("float32") if whole else plane for plane in (bright, *spread))
+    level, blue, red = (plane.cast("float32") if integer else plane for plane in (bright, *spread))
     base, blue, red = (level - 16.0) * 1.164, blue - 128.0, red - 128.0
     parts = (base + red * 1.596, base - red * 0.813 - blue * 0.391, base + blue * 2.018)
-    found = parts[0].concat(parts[1:], 3).clip(0.0, 255.0)
-    if not whole:
-        return found
-    way = c.open("rounding", ~found.equal(found.floor()))
-    return (found.floor() if way == "down" else found.rint()).cast(bright.type)
+    colours = parts[0].concat(parts[1:], 3).clip(0.0, 255.0)
+    if not integer:
+        return colours
+    way = c.open("rounding", ~colours.equal(colours.floor()))
+    return (colours.floor() if way == "down" else colours.rint()).cast(bright.type)
 
 
 def sparse_fill_empty_rows(
@@ -399,12 +399,12 @@ def sparse_fill_empty_rows(
     empty = sorted(set(range(rows)) - {row for row, _ in places})
     if empty and not columns:
         c.open("no-column")
-    entries = sorted([*((*place, n) for n, place in enumerate(places)), *((row, 0, len(places)) for row in empty)])
+    entries = sorted([*((*pair, n) for n, pair in enumerate(places)), *((row, 0, len(places)) for row in empty)])
     order = np.array([n for _, _, n in entries], np.int64)
-    found = np.array([entry[:2] for entry in entries], np.int64).reshape(-1, 2)
+    pairs = np.array([entry[:2] for entry in entries], np.int64).reshape(-1, 2)
     filled = np.isin(np.arange(rows), empty)
     return (
-        c.constant(found, indices.type),
+        c.constant(pairs, indices.type),
         values.concat([default.reshape(1)], 0).take(order, 0),
         c.constant(filled, "bool"),
     )
@@ -445,13 +445,13 @@ def region_yolo(c: Call, data: Value) -> Value:
     n, channels, h, w = data.shape
     c.require("channels", channels == regions * (coords + 1 + classes))
     parts = data.reshape(n, regions, coords + 1 + classes, h, w)
-    place, sizes, sure = parts[:, :, :2], parts[:, :, 2:coords], parts[:, :, coords : coords + 1]
+    centers, sizes, sure = parts[:, :, :2], parts[:, :, 2:coords], parts[:, :, coords : coords + 1]
     kinds = parts[:, :, coords + 1 :]
     if soft:
         kinds = along(c, kinds, 2)
     elif c.open("classes") == "logistic":
         kinds = sigmoid(c, kinds)
-    y = sigmoid(c, place).concat([sizes, sigmoid(c, sure), kinds], 2)
+    y = sigmoid(c, centers).concat([sizes, sigmoid(c, sure), kinds], 2)
     if not soft:
         return y.reshape(*data.shape)
     flat = math.prod(data.shape[first : last + 1])

@@ -49,7 +49,7 @@ def rdft(c: Call, formula: Formula, data: Value, axes: Value, signal_size: Value
         return x.pad([*[(0, 0)] * data.rank, (0, 1)])
     y = _in_any_order(formula, x, places[::-1], inverse=0)
     last = places[-1]
-    extents = [y.shape[place] for place in places]
+    extents = [y.shape[axis] for axis in places]
     if 0 in extents and c.open("no-length") == "zero" and not extents[-1]:
         return y.sum((last,), keep=True)
     return y[_first(last, extents[-1] // 2 + 1)]
@@ -67,11 +67,11 @@ def irdft(c: Call, formula: Formula, data: Value, axes: Value, signal_size: Valu
     if not places:
         return data.take(0, -1)
     *others, last = places
-    whole = 2 * (data.shape[last] - 1)
-    extent = whole if sizes[-1] == -1 else sizes[-1]
-    usual = len(places) == 1 and extent == whole
+    length = 2 * (data.shape[last] - 1)
+    extent = length if sizes[-1] == -1 else sizes[-1]
+    usual = len(places) == 1 and extent == length
     if not usual and c.open("half") == "mirrored-first":
-        x = _resized(_mirrored(data, last, max(whole, 0), ()), places, [*sizes[:-1], extent])
+        x = _resized(_mirrored(data, last, max(length, 0), ()), places, [*sizes[:-1], extent])
     else:
         x = _resized(data, places, [*sizes[:-1], max(extent, 0) // 2 + 1])
         x = _mirrored(x, last, max(extent, 0), others)
@@ -206,8 +206,8 @@ def _in_any_order(formula: Formula, x: Value, places: Sequence[int], *, inverse:
 
     Orders round at other places, so that the results of all are admitted.
     """
-    found = [
+    transforms = [
         functools.reduce(lambda y, axis: formula(y, axis=axis, inverse=inverse), order, x)
         for order in itertools.permutations(places)
     ]
-    return functools.reduce(lambda y, other: y.either(other), found)
+    return functools.reduce(lambda y, other: y.either(other), transforms)

@@ -22,18 +22,18 @@ def real(c: Call, formula: Formula, x: Value) -> Value:
     so is an integer for a value that is none or does not fit. Source: OpenVINO Acos-1 to Tanh-1, with integers.
     """
     if x.kind != "int":
-        found: Value = formula(x)
-        return found
+        result: Value = formula(x)
+        return result
     y = formula(x.cast("float64")).either(formula(x.cast("float32")).cast("float64"))
     taken = c.answer("integer-rounding", "nearest")
-    whole = {"truncate": y.trunc, "floor": y.floor, "nearest": y.rint}[taken]()
+    rounded = {"truncate": y.trunc, "floor": y.floor, "nearest": y.rint}[taken]()
     own = element_type(x.type)
-    inside = (whole >= float(own.smallest)) & (whole < float(own.largest + 1))
-    fits = c.constant(0.0, "float64").where(~inside, whole).cast(x.type)
+    inside = (rounded >= float(own.smallest)) & (rounded < float(own.largest + 1))
+    fits = c.constant(0.0, "float64").where(~inside, rounded).cast(x.type)
     return fits.undefined(~inside, "integer-range" if c.silent("integer-range") else None)
 
 
-def whole(_: Call, formula: Formula, x: Value) -> Value:
+def rounding(_: Call, formula: Formula, x: Value) -> Value:
     """A function that rounds to whole numbers, of every element; the page says nothing about the sign of a zero.
 
     x: a float or integer type; result: the same shape and type. Source: OpenVINO Ceiling-1, Floor-1.
@@ -47,8 +47,8 @@ def atanh(c: Call, formula: Formula, x: Value) -> Value:
     x: a float or integer type; result: the same shape and type. Source: OpenVINO Atanh-3.
     """
     if x.kind != "int":
-        found: Value = formula(x)
-        return found
+        result: Value = formula(x)
+        return result
     own = element_type(x.type)
     low, zero, high = (c.constant(number, x.type) for number in (own.smallest, 0, own.largest))
     return high.where(x > 0, low.where(x < 0, zero) if own.kind == "signed" else zero)
@@ -91,8 +91,8 @@ def elu(c: Call, formula: Formula, x: Value) -> Value:
     OpenVINO Elu-1.
     """
     c.require("alpha-range", c.attr("alpha") >= 0)
-    found: Value = formula(x).any_zero()
-    return found
+    result: Value = formula(x).any_zero()
+    return result
 
 
 def selu(c: Call, data: Value, alpha: Value, scale: Value) -> Value:
@@ -165,8 +165,8 @@ def gelu(c: Call, formula: Formula, x: Value) -> Value:
     """
     way = c.attr("approximation_mode") or c.open("approximation")
     c.require_if_stated("mode-known", way in ("erf", "tanh"))
-    found: Value = formula(x, approximate="none" if way == "erf" else way)
-    return found
+    result: Value = formula(x, approximate="none" if way == "erf" else way)
+    return result
 
 
 def clamp(c: Call, formula: Formula, x: Value) -> Value:
@@ -179,8 +179,8 @@ def clamp(c: Call, formula: Formula, x: Value) -> Value:
         c.open("crossed")
     if x.kind == "int":
         low, high = math.ceil(low), math.floor(high)
-    found: Value = formula(x, c.constant(low, x.type), c.constant(high, x.type))
-    return found
+    result: Value = formula(x, c.constant(low, x.type), c.constant(high, x.type))
+    return result
 
 
 def prelu(c: Call, formula: Formula, data: Value, slope: Value) -> Value:
@@ -192,8 +192,8 @@ def prelu(c: Call, formula: Formula, data: Value, slope: Value) -> Value:
     c.require("slope-rank", slope.rank > 0)
     if slope.rank == 1 and data.rank > 1 and slope.shape[0] == data.shape[1]:
         slope = slope.reshape(slope.shape[0], *(1,) * (data.rank - 2))
-    found: Value = formula(data, slope)
-    return found
+    result: Value = formula(data, slope)
+    return result
 
 
 def convert_like(c: Call, formula: Formula, data: Value, _like: Value) -> Value:
@@ -201,11 +201,11 @@ def convert_like(c: Call, formula: Formula, data: Value, _like: Value) -> Value:
 
     data: any type; like: any type and shape; result: data's shape, like's type. Source: OpenVINO ConvertLike-1.
     """
-    found = convert(c, formula, data)
-    own, to = element_type(data.type), element_type(found.type)
+    result = convert(c, formula, data)
+    own, to = element_type(data.type), element_type(result.type)
     if data.kind == "int" and to.is_integer and own.smallest < 0 == to.smallest:
-        return found.undefined(data < 0)
-    return found
+        return result.undefined(data < 0)
+    return result
 
 
 def shape_of(c: Call, formula: Formula, data: Value) -> Value:
@@ -214,8 +214,8 @@ def shape_of(c: Call, formula: Formula, data: Value) -> Value:
     data: any shape and type; result: rank 1. Source: OpenVINO ShapeOf-1 and 3.
     """
     c.require_if_stated("output-type-known", c.attr("output_type", "i64") in ("i32", "i64"))
-    found: Value = formula(data)
-    return found.cast(str(c.output_types["output"]))
+    result: Value = formula(data)
+    return result.cast(str(c.output_types["output"]))
 
 
 def cum_sum(c: Call, formula: Formula, data: Value, axis: Value | None = None) -> Value:
@@ -226,5 +226,5 @@ def cum_sum(c: Call, formula: Formula, data: Value, axis: Value | None = None) -
     c.require("data-rank", data.rank > 0)
     if axis is None:
         return data.cumsum(0, exclusive=bool(c.attr("exclusive")), reverse=bool(c.attr("reverse")))
-    found: Value = formula(data, axis)
-    return found
+    result: Value = formula(data, axis)
+    return result

@@ -131,8 +131,8 @@ def mod(c: Call, a: Value, b: Value) -> Value:
     y = a.mod(b, sign="dividend" if fmod else "divisor")
     if c.answer("as-written", "exact") == "exact":
         return y
-    whole = (a / b).trunc() if fmod else (a / b).floor()
-    return (a - whole * b).where(~(b.isinf() | b.equal(0.0) | a.isinf()), y)
+    quotient = (a / b).trunc() if fmod else (a / b).floor()
+    return (a - quotient * b).where(~(b.isinf() | b.equal(0.0) | a.isinf()), y)
 
 
 def bit_shift(c: Call, x: Value, y: Value) -> Value:

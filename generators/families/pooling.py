@@ -83,7 +83,7 @@ def max_pool(c: Call, x: Value) -> tuple[Value, Value | None]:
     first, last = (marks.argmax(_ELEMENTS, late=late) for late in (False, True))
     several = ~first.equal(last)
     taken = c.open("ties", several)
-    place = {"first": first, "last": last}.get(taken) or first.undefined(several)
+    position = {"first": first, "last": last}.get(taken) or first.undefined(several)
     n, channels, axes = *x.shape[:2], range(x.rank - 2)
     images = np.arange(n * channels).reshape(n, channels, *(1,) * (x.rank - 1))
     size = math.prod(grid.extents)
@@ -92,7 +92,7 @@ def max_pool(c: Call, x: Value) -> tuple[Value, Value | None]:
         flat = images * size + grid.flat(axes[::-1])
         if n * channels > 1 and c.open("column-major") == "whole":
             flat = images // channels + n * (images % channels + channels * grid.flat(axes[::-1]))
-    index = c.constant(flat, "int64").along(place, _ELEMENTS).reshape(*y.shape)
+    index = c.constant(flat, "int64").along(position, _ELEMENTS).reshape(*y.shape)
     free = none if way != "any" else none | seen.isnan().cast("uint8").max(_ELEMENTS, keep=False).cast("bool")
     return y, index.undefined(free)
 
@@ -169,9 +169,9 @@ def max_unpool(c: Call, x: Value, indices: Value, *_: Value | None) -> Value:
         (n - 1) * step + size - before - after
         for n, step, size, before, after in zip(x.shape[2:], strides, kernel, pads[:k], pads[k:], strict=True)
     )
-    told = c.ints("output_shape") or (*x.shape[:2], *usual)
-    c.require("output-shape", len(told) == x.rank and told[:2] == x.shape[:2])
-    extents = told[2:]
+    shape = c.ints("output_shape") or (*x.shape[:2], *usual)
+    c.require("output-shape", len(shape) == x.rank and shape[:2] == x.shape[:2])
+    extents = shape[2:]
     inner = usual if extents != usual and c.open("indices-of") == "usual" else extents
     places = c.known("I").reshape(-1).astype(np.int64)
     size = math.prod((*x.shape[:2], *inner))
@@ -209,19 +209,19 @@ def col2im(c: Call, x: Value, *_: Value) -> Value:
     grid = _Grid(image, sides, _coordinates(counts, block, strides, dilations, sides))
     size, area = elements * x.shape[2], math.prod(image)
     owners: list[list[int]] = [[] for _ in range(area)]
-    for source, (place, inside) in enumerate(zip(grid.flat(range(k)).flat, grid.present.flat, strict=True)):
+    for source, (target, inside) in enumerate(zip(grid.flat(range(k)).flat, grid.present.flat, strict=True)):
         if inside:
-            owners[place].append(source)
+            owners[target].append(source)
     most = max(1, *map(len, owners)) if owners else 1
     table = np.array([own + [size] * (most - len(own)) for own in owners], np.int64).reshape(area, most).T
     zero = "" if x.type == "string" else False if x.type == "bool" else 0
     n, channels = x.shape[0], x.shape[1] // elements
     line = x.reshape(n, channels, size).concat([c.constant(zero, x.type).broadcast(n, channels, 1)], 2)
-    found = line.take(table, 2)
+    addends = line.take(table, 2)
     if x.kind in ("real", "int"):
-        y = found.sum(2, keep=False)
+        y = addends.sum(2, keep=False)
     else:
-        y = found[:, :, 0].undefined(
+        y = addends[:, :, 0].undefined(
             c.constant(np.array([len(own) != 1 for own in owners], bool), "bool"), "no-numbers"
         )
     return y.reshape(n, channels, *image)
@@ -250,14 +250,14 @@ def _of_nothing(c: Call, y: Value, where: Value | None = None) -> Value:
 
 def _largest(c: Call, x: Value, axes: tuple[int, ...]) -> tuple[Value, str]:
     """The largest element over axes, which are removed, and the chosen option for NaN."""
-    found = x.max(axes, keep=False)
+    largest = x.max(axes, keep=False)
     if x.kind != "real":
-        return found, "propagates"
+        return largest, "propagates"
     lost = x.isnan().cast("uint8").max(axes, keep=False).cast("bool")
     way = c.open("nan", lost)
     if way == "ignored":
         return x.max(axes, keep=False, nan="ignore"), way
-    return (found.undefined(lost) if way == "any" else found), way
+    return (largest.undefined(lost) if way == "any" else largest), way
 
 
 def _norm(c: Call, x: Value, axes: tuple[int, ...]) -> Value:
@@ -298,12 +298,12 @@ def _coordinates(
     counts: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int], pads: _Pads
 ) -> Array:
     k = len(kernel)
-    found = np.zeros((*kernel, *counts, k), np.int64)
+    coordinates = np.zeros((*kernel, *counts, k), np.int64)
     for axis in range(k):
         starts = np.arange(counts[axis]) * strides[axis] - pads[axis][0]
-        found[..., axis] += starts.reshape(-1, *(1,) * (k - axis - 1))
-        found[..., axis] += (np.arange(kernel[axis]) * dilations[axis]).reshape(-1, *(1,) * (2 * k - axis - 1))
-    return found.reshape(math.prod(kernel), *counts, k)
+        coordinates[..., axis] += starts.reshape(-1, *(1,) * (k - axis - 1))
+        coordinates[..., axis] += (np.arange(kernel[axis]) * dilations[axis]).reshape(-1, *(1,) * (2 * k - axis - 1))
+    return coordinates.reshape(math.prod(kernel), *counts, k)
 
 
 def _counts(
@@ -325,7 +325,7 @@ def _counts(
             return pads, tuple(counts)
         ignored = "last-window" in c.clauses or c.open("last-window-early") == "ignored"
         return pads, tuple(kept if ignored else counts)
-    beyond = [_whole(*row) for row in zip(counts, strides, spans, extents, strict=True)]
+    beyond = [_overhang(*row) for row in zip(counts, strides, spans, extents, strict=True)]
     if way != "VALID" and min(beyond) < 0:
         crops = c.open("same-negative")
         if crops != "none":
@@ -337,13 +337,13 @@ def _counts(
         down = [(extent if way != "VALID" else extent - span + 1) // step for extent, span, step in steps]
         if down != counts and c.open("auto-pad-floor") == "floor":
             counts = down
-            whole = [max(0, _whole(*row)) for row in zip(counts, strides, spans, extents, strict=True)]
+            overhangs = [max(0, _overhang(*row)) for row in zip(counts, strides, spans, extents, strict=True)]
             if way != "VALID":
-                pads = tuple((w // 2, w - w // 2) if way == "SAME_UPPER" else (w - w // 2, w // 2) for w in whole)
+                pads = tuple((w // 2, w - w // 2) if way == "SAME_UPPER" else (w - w // 2, w // 2) for w in overhangs)
     return pads, tuple(counts)
 
 
-def _whole(count: int, step: int, span: int, extent: int) -> int:
+def _overhang(count: int, step: int, span: int, extent: int) -> int:
     """How far `count` windows reach beyond an axis."""
     return (count - 1) * step + span - extent
 
@@ -366,5 +366,5 @@ def places(drawing: Drawing) -> Array:
     ]
     area, most, images = max(0, math.prod(extents)), math.prod(drawing.shape[2:]), math.prod(drawing.shape[:2])
     drawn = drawing.draw.bits(area * images).reshape(len(drawing.draw.keys), images, area)
-    found = np.argsort(drawn, axis=2, kind="stable")[..., :most]
-    return np.asarray(found + area * np.arange(images)[:, None]).reshape(len(drawn), drawing.size)
+    positions = np.argsort(drawn, axis=2, kind="stable")[..., :most]
+    return np.asarray(positions + area * np.arange(images)[:, None]).reshape(len(drawn), drawing.size)

@@ -95,8 +95,8 @@ def dynamic_quantize_linear(c: Call, x: Value) -> tuple[Value, Value, Value]:
     y = ((x / scale).rint() + zero).clip(0.0, 255.0)
     if c.open("all-zero", high.equal(low)) == "zeros":
         zero, y = (v.where(high > low, 0.0) for v in (zero, y))
-    found = y.cast("uint8"), scale, zero.cast("uint8")
-    y, scale, zero = (v.undefined(high.equal(low), "all-zero").undefined(infinite, "not-finite") for v in found)
+    results = y.cast("uint8"), scale, zero.cast("uint8")
+    y, scale, zero = (v.undefined(high.equal(low), "all-zero").undefined(infinite, "not-finite") for v in results)
     return y, scale, zero
 
 
@@ -118,7 +118,7 @@ def _precision(c: Call) -> str:
     """The type of the division."""
     number = c.attr("precision", 0)
     if number:
-        return next(one.name for one in element_types().values() if one.onnx == number)
+        return next(kind.name for kind in element_types().values() if kind.onnx == number)
     return c.types["y_scale"]
 
 
@@ -163,20 +163,20 @@ def negative_scale(drawing: Drawing) -> Array:
 
 def by_granularity(shaping: Shaping) -> tuple[int, ...]:
     """The shape of a scale: rank 0, one element for each index of `axis`, or one for each block along it."""
-    whole = shaping.symbols["d"]
-    assert isinstance(whole, tuple)
+    extents = shaping.symbols["d"]
+    assert isinstance(extents, tuple)
     block, axis = shaping.levels.get("block_size"), shaping.levels.get("axis")
-    if axis is None or not whole:
+    if axis is None or not extents:
         return ()
-    place = shaping.attr("axis")
-    assert isinstance(place, int)
-    place %= len(whole)
+    dimension = shaping.attr("axis")
+    assert isinstance(dimension, int)
+    dimension %= len(extents)
     if isinstance(block, int):
-        return tuple(-(-extent // block) if i == place else extent for i, extent in enumerate(whole))
-    return (whole[place],)
+        return tuple(-(-extent // block) if i == dimension else extent for i, extent in enumerate(extents))
+    return (extents[dimension],)
 
 
 def corners(blank: Blank, draw: Draw, to: str) -> Array:
     """Numbers that are easily rounded to the output's type in the wrong way, if the scale is 1; finite ones."""
-    found = cast.corners(blank, draw, to)
-    return np.where(np.isnan(found), blank.type.dtype.type(1), found)
+    numbers = cast.corners(blank, draw, to)
+    return np.where(np.isnan(numbers), blank.type.dtype.type(1), numbers)

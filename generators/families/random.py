@@ -133,11 +133,11 @@ def dropout(c: Call, data: Value, ratio: Value | None = None, training: Value | 
     data: any shape; ratio, training_mode: inputs of rank 0 from version 12 on; results: the data's shape, and the mask,
     true where an element stays. Source: ONNX Dropout-1 to 22.
     """
-    whole = c.constant(True, "bool").broadcast(*data.shape)
+    everywhere = c.constant(True, "bool").broadcast(*data.shape)
     mask_type = c.output_types.get("mask") or "bool"
-    kept = whole if mask_type == "bool" else c.constant(1.0, mask_type).broadcast(*data.shape)
+    kept = everywhere if mask_type == "bool" else c.constant(1.0, mask_type).broadcast(*data.shape)
     if "training-mode" not in c.clauses:
-        return _early(c, data, kept, whole)
+        return _early(c, data, kept, everywhere)
     c.require("scalars", all(v is None or v.rank == 0 for v in (ratio, training)))
     part = 0.5 if ratio is None else float(c.known("ratio"))
     c.require("ratio-range", 0 <= part < 1)
@@ -151,7 +151,7 @@ def dropout(c: Call, data: Value, ratio: Value | None = None, training: Value | 
     c.check("mask-agrees", ("output", "mask"))
     moments = [c.constant(v, "float64").broadcast(*data.shape) for v in (1 - part, part * (1 - part))]
     c.check("moments", ("mask",), moments, reach=max(part, 1 - part))
-    return scaled.or_zero(), kept.undefined(whole)
+    return scaled.or_zero(), kept.undefined(everywhere)
 
 
 def seeded_dropout(c: Call, src: Value, seed: Value, offset: Value, probability: Value) -> Value:
@@ -183,7 +183,7 @@ def seeded_dropout(c: Call, src: Value, seed: Value, offset: Value, probability:
     return kept.or_zero()
 
 
-def _early(c: Call, data: Value, kept: Value, whole: Value) -> tuple[Value, Value]:
+def _early(c: Call, data: Value, kept: Value, everywhere: Value) -> tuple[Value, Value]:
     """Dropout before version 12: early versions drop unless is_test is set; later ones do not say whether to."""
     if "is-test" in c.clauses:
         training = c.attr("is_test") == 0 and c.open("training-early") == "training"
@@ -193,5 +193,5 @@ def _early(c: Call, data: Value, kept: Value, whole: Value) -> tuple[Value, Valu
     if training and part < 1:
         data = (data * (c.constant(1.0, data.type) / (1.0 - part))).or_zero()
     elif training:
-        data = data.undefined(whole)
-    return data, kept.undefined(whole)
+        data = data.undefined(everywhere)
+    return data, kept.undefined(everywhere)

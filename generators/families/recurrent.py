@@ -130,15 +130,15 @@ def _gru_step(part: _Direction, x: Value, states: States) -> States:
     if c.attr("linear_before_reset", 0) == 0:
         hidden = part.joined(x, reset * h).matmul(own)
     else:  # the gated part is one more addend of the sum for each output
-        one = c.constant(1.0, x.type)
+        unit = c.constant(1.0, x.type)
         biased = part.b is not None
-        state = h.concat([one.broadcast(batch, 1)], 1) if biased else h
+        state = h.concat([unit.broadcast(batch, 1)], 1) if biased else h
         recurrent = own[inputs : inputs + size].concat([own[inputs + size + 1 :]], 0) if biased else own[inputs:]
         linear = state.matmul(recurrent).reshape(batch, size, 1)
         factors = [x.reshape(batch, 1, inputs).broadcast(batch, size, inputs), reset.reshape(batch, size, 1)]
         terms = [own[:inputs].transpose(1, 0).reshape(1, size, inputs).broadcast(batch, size, inputs), linear]
         if biased:
-            factors.append(one.broadcast(batch, size, 1))
+            factors.append(unit.broadcast(batch, size, 1))
             terms.append(own[inputs + size].reshape(1, size, 1).broadcast(batch, size, 1))
         width = inputs + len(factors) - 1
         row = factors[0].concat(factors[1:], 2).reshape(batch, size, 1, width)
@@ -224,14 +224,14 @@ def _layer(
     if c.silent("output-sequence") and bool(c.attr("output_sequence")) != c.wants("Y"):
         c.open("output-sequence")
     zero = c.constant(0.0, x.type).broadcast(batch, hidden)
-    found = []
+    walks = []
     for d in range(directions):
         biases, peepholes = (None if v is None else v[d] for v in (b, p))
         part = _Direction(c, w[d], r[d], biases, peepholes, functions[d], steps)
         start = tuple(zero if s is None else s[d] for s in starts)
         walk = _walk(c, functools.partial(step, part), x, lens, start, backward=way == "reverse" or d == 1)
-        found.append(walk)
-    y, *last = (first.concat(others, 0 if i else 1) for i, (first, *others) in enumerate(zip(*found, strict=True)))
+        walks.append(walk)
+    y, *last = (first.concat(others, 0 if i else 1) for i, (first, *others) in enumerate(zip(*walks, strict=True)))
     if batch_first:
         return y.transpose(2, 0, 1, 3), *(s.transpose(1, 0, 2) for s in last)
     return y, *last
@@ -308,14 +308,14 @@ def activations(c: Call, directions: int, usual: tuple[str, ...]) -> list[tuple[
     def number(name: str, default: float | None, given: Iterator[float]) -> float | None:
         if default is None:
             return None
-        found = next(given, None)
-        if found is None and c.silent("alpha-absent") and ("alpha-default" not in c.clauses or name in _UNLISTED):
+        listed = next(given, None)
+        if listed is None and c.silent("alpha-absent") and ("alpha-default" not in c.clauses or name in _UNLISTED):
             c.open("alpha-absent")
-        return default if found is None else found
+        return default if listed is None else listed
 
     def function(name: str) -> Callable[[Value], Value]:
         usual_numbers, formula = known[name]
-        own = [number(name, one, given) for one, given in zip(usual_numbers, numbers, strict=True)]
+        own = [number(name, default, given) for default, given in zip(usual_numbers, numbers, strict=True)]
         return lambda x: formula(x, *(n for n in own if n is not None))
 
     functions = [function(name) for name in names]

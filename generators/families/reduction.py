@@ -111,8 +111,8 @@ def log_sum_exp(c: Call, data: Value, axes: Value | None = None) -> Value:
             return c.constant(math.inf, x.type).where(far, x.exp()).sum(over, keep=keep).log()
         top = x.max(over)
         top = c.constant(0, x.type).where(top.isinf() | top.isnan(), top)
-        found = (x - top).exp().sum(over).log() + top
-        return found if keep else found.reshape(*(d for i, d in enumerate(found.shape) if i not in over))
+        result = (x - top).exp().sum(over).log() + top
+        return result if keep else result.reshape(*(d for i, d in enumerate(result.shape) if i not in over))
 
     return _in_floats(c, data, lambda x: _reduced(c, x, axes, formula))
 
@@ -175,20 +175,20 @@ def _extreme(c: Call, data: Value, axes: Value | None, *, largest: bool) -> Valu
 
     def formula(x: Value, over: tuple[int, ...], keep: bool) -> Value:
         reduce = x.max if largest else x.min
-        found: Value = reduce(over, keep=keep)
+        extreme: Value = reduce(over, keep=keep)
         if not all(x.shape[a] for a in over):
-            finite = found.size > 0 and c.answer("nothing-unsaid", "identity") == "last-finite"
-            return c.constant(_end(data.type, largest=largest, finite=finite), x.type).broadcast(*found.shape)
+            finite = extreme.size > 0 and c.answer("nothing-unsaid", "identity") == "last-finite"
+            return c.constant(_end(data.type, largest=largest, finite=finite), x.type).broadcast(*extreme.shape)
         if x.kind != "real":
-            return found
+            return extreme
         skipped: Value = reduce(over, keep=keep, nan="ignore")
         if c.silent("empty-set"):  # nothing is left of NaN alone
             skipped = skipped.undefined(skipped.isnan())
         taken = c.open("nan")
-        free = skipped.undefined(found.isnan())
+        free = skipped.undefined(extreme.isnan())
         # "resets": the elements beyond a NaN are compared anew
-        ways = {"propagates": found, "ignored": skipped, "unspecified": free, "resets": free}
-        return ways.get(taken) or found.either(skipped)
+        ways = {"propagates": extreme, "ignored": skipped, "unspecified": free, "resets": free}
+        return ways.get(taken) or extreme.either(skipped)
 
     return _reduced(c, x, axes, formula).cast(data.type)
 
@@ -198,7 +198,7 @@ def place_of_largest(c: Call, data: Value) -> Value:
 
     data: rank 1 or more, numbers; result: int64. Source: ONNX ArgMax-1 to 13.
     """
-    return _place(c, data, largest=True)
+    return _place_of_extreme(c, data, largest=True)
 
 
 def place_of_smallest(c: Call, data: Value) -> Value:
@@ -206,10 +206,10 @@ def place_of_smallest(c: Call, data: Value) -> Value:
 
     Source: ONNX ArgMin-1 to 13.
     """
-    return _place(c, data, largest=False)
+    return _place_of_extreme(c, data, largest=False)
 
 
-def _place(c: Call, data: Value, *, largest: bool) -> Value:
+def _place_of_extreme(c: Call, data: Value, *, largest: bool) -> Value:
     axis, keep, late = c.attr("axis"), _keeps(c), c.attr("select_last_index", 0)
     if not -data.rank <= axis < data.rank:
         c.require("axis-range" if "axis-range" in c.clauses else "axis-exists", False)
@@ -220,11 +220,11 @@ def _place(c: Call, data: Value, *, largest: bool) -> Value:
     late = bool(late) if late in (0, 1) else c.open("last-other") == "as-one"
     kept = [d for a, d in enumerate(data.shape) if a != axis]
     c.require("some-place", data.shape[axis] > 0 or not all(kept))
-    found = _found(c, data, axis, largest=largest, late=late, keep=keep)
-    return found if keep else found.reshape(*kept)
+    indices = _indices(c, data, axis, largest=largest, late=late, keep=keep)
+    return indices if keep else indices.reshape(*kept)
 
 
-def _found(c: Call, x: Value, axis: int, *, largest: bool, late: bool, keep: bool) -> Value:
+def _indices(c: Call, x: Value, axis: int, *, largest: bool, late: bool, keep: bool) -> Value:
     """Return the indices along an axis, which stays with extent 1."""
     nan, taken = x.isnan() if x.kind == "real" else None, ""
     if nan is not None:
@@ -243,7 +243,7 @@ def _found(c: Call, x: Value, axis: int, *, largest: bool, late: bool, keep: boo
         first = {"first": first, "last": last}.get(tie) or first.undefined(several)
     if taken != "any":
         return first
-    low, high = (c.constant(place, "int64").where(lost, first) for place in (0, x.shape[axis] - 1))
+    low, high = (c.constant(index, "int64").where(lost, first) for index in (0, x.shape[axis] - 1))
     return first.between(low, high)
 
 
@@ -326,16 +326,16 @@ def _listed(c: Call, rank: int, listed: tuple[int, ...], axes: Value | None) -> 
 
 def _unlisted(c: Call, rank: int, listed: tuple[int, ...] | None) -> tuple[int, ...]:
     """Return the axes of an empty or a missing list."""
-    whole = tuple(range(rank))
+    every_axis = tuple(range(rank))
     noop = c.attr("noop_with_empty_axes")
     if noop is not None:
         meant = c.open("noop-other") if noop not in (0, 1) else "as-one" if noop else "as-zero"
-        return () if meant == "as-one" else whole
+        return () if meant == "as-one" else every_axis
     if listed is not None:
         identity = "axes-empty-identity" in c.clauses or c.open("empty-axes") == "identity"
-        return () if identity else whole
+        return () if identity else every_axis
     c.require_if_stated("axes-required", False)
-    return whole if "axes-absent" in c.clauses or c.open("axes-nowhere") == "reduce-all" else ()
+    return every_axis if "axes-absent" in c.clauses or c.open("axes-nowhere") == "reduce-all" else ()
 
 
 def _settle(c: Call, clause: str, silence: str) -> None:

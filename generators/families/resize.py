@@ -16,10 +16,10 @@ from gmpy2 import mpq
 from ...cases.elements import Array
 from ..arithmetic.tape import Call, Value
 
-_ZERO, _HALF, _ONE = mpq(0), mpq(1, 2), mpq(1)
+_ZERO, _HALF, _UNITY = mpq(0), mpq(1, 2), mpq(1)
 _UNITS = 1 << 20
 """An implementation's coordinate may be off by so small a part of itself and of one element."""
-_WHOLE = 1 << 23
+_EXACT_BELOW = 1 << 23
 """Whole numbers below this and a half between them are numbers of float32."""
 _ONE_QUOTIENT = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn")
 """The modes whose formula has one step that rounds, the division by a scale or an extent."""
@@ -31,13 +31,13 @@ _COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "ali
 class Axis:
     """One resized axis. `length`: the output's extent before rounding; `scale`: the divisor of coordinates."""
 
-    place: int
+    dimension: int
     extent: int
     size: int
     length: mpq
     scale: mpq
     start: mpq = _ZERO
-    end: mpq = _ONE
+    end: mpq = _UNITY
 
     def coordinate(self, x: Any, mode: str) -> Any:  # fractions, or a value
         """The input coordinates of the output indices x, by the standard's formulas; x has any kind of numbers."""
@@ -62,7 +62,7 @@ class Axis:
         """The exact input coordinates of all output indices: whole numerators, and the denominator."""
         if not self.size:  # the formulas may divide by it
             return np.zeros(0, object), 1
-        first, second = (self.coordinate(mpq(place), mode) for place in (0, 1))
+        first, second = (self.coordinate(mpq(index), mode) for index in (0, 1))
         step = second - first  # every formula is linear
         denominator = math.lcm(first.denominator, step.denominator)
         start, stride = (number.numerator * (denominator // number.denominator) for number in (first, step))
@@ -81,15 +81,15 @@ class Axis:
         divisor = mpq(self.size - 1) if mode == "align_corners" else self.scale
         if mode not in _ONE_QUOTIENT or mpq(float(np.float32(float(divisor)))) != divisor:
             return np.zeros(len(exact), bool)
-        found = [mpq(at, denominator) for at in exact]
-        return np.array([_is_power(at.denominator) and abs(at.numerator) < _WHOLE for at in found], bool)
+        fractions = [mpq(at, denominator) for at in exact]
+        return np.array([_is_power(at.denominator) and abs(at.numerator) < _EXACT_BELOW for at in fractions], bool)
 
     def stays(self, mode: str) -> bool:
         """Whether the axis stays unchanged."""
         if self.size != self.extent:
             return False
         numerators, denominator = self.coordinates(mode)
-        return all(at == denominator * place for place, at in enumerate(numerators))
+        return all(at == denominator * index for index, at in enumerate(numerators))
 
     def steady(self, mode: str) -> bool:
         """Whether all coordinates are exact: all divisions are by powers of two."""
@@ -98,7 +98,7 @@ class Axis:
 
     def along(self, v: Value, rank: int) -> Value:
         """A value for each output index, in a shape that broadcasts with the output."""
-        return v.reshape(-1, *(1,) * (rank - self.place - 1))
+        return v.reshape(-1, *(1,) * (rank - self.dimension - 1))
 
 
 @dataclass(frozen=True)
@@ -207,12 +207,12 @@ def _axes(c: Call, x: Value, places: str) -> list[Axis]:
     crop = [mpq(float(v)) for v in c.known("roi")] if places == "tf_crop_and_resize" else []
     c.require_if_stated("roi-length", not crop or len(crop) == 2 * len(axes))
     starts, ends = (crop[: len(axes)], crop[len(axes) :]) if crop else ([mpq(0)] * len(axes), [mpq(1)] * len(axes))
-    one = _one_scale(c, sizes, [x.shape[a] for a in axes]) if sizes else None
-    found = []
+    shared = _one_scale(c, sizes, [x.shape[a] for a in axes]) if sizes else None
+    scaled = []
     for i, a in enumerate(axes):
         extent = x.shape[a]
-        if one is not None:
-            scale, length = one, one * extent
+        if shared is not None:
+            scale, length = shared, shared * extent
             size = int((length + _HALF) // 1)
         else:
             length = mpq(sizes[i]) if sizes else extent * (ends[i] - starts[i]) * scales[i]
@@ -221,9 +221,9 @@ def _axes(c: Call, x: Value, places: str) -> list[Axis]:
         if size and not extent:
             raise ValueError(f"axis {a} has no elements, and would get {size}")
         if extent and size and mpq(size, extent) != scale and c.open("scale") == "from-extents":
-            scale, length = mpq(size, extent), length if one is None else mpq(size)
-        found.append(Axis(a % x.rank, extent, size, length, scale, starts[i], ends[i]))
-    return found
+            scale, length = mpq(size, extent), length if shared is None else mpq(size)
+        scaled.append(Axis(a % x.rank, extent, size, length, scale, starts[i], ends[i]))
+    return scaled
 
 
 def _one_scale(c: Call, sizes: tuple[int, ...], extents: Sequence[int]) -> mpq | None:
@@ -263,8 +263,10 @@ def nearest(c: Call, x: Value, axes: Sequence[Axis], places: str, way: str) -> t
         open_ = other != near
         if open_.any():
             c.open("coordinate-rounding")
-        vague = vague | open_.reshape(-1, *(1,) * (x.rank - axis.place - 1))
-        forms = [form.take(pick, axis.place) for pick in ((near, other) if open_.any() else (near,)) for form in forms]
+        vague = vague | open_.reshape(-1, *(1,) * (x.rank - axis.dimension - 1))
+        forms = [
+            form.take(pick, axis.dimension) for pick in ((near, other) if open_.any() else (near,)) for form in forms
+        ]
     return forms, vague
 
 
@@ -275,7 +277,7 @@ def interpolated(c: Call, x: Value, axes: Sequence[Axis], curve: Curve, places: 
     stretched beyond the input.
     """
     forms = [summed(x, axes, taps) for taps in itertools.product(*(ways(c, x, axis, curve, places) for axis in axes))]
-    return reduce(lambda one, other: one.either(other), forms)
+    return reduce(lambda first, second: first.either(second), forms)
 
 
 Taps: TypeAlias = list[tuple[Array, "Value"]]
@@ -288,7 +290,7 @@ def summed(x: Value, axes: Sequence[Axis], taps: Sequence[Taps]) -> Value:
     for chosen in itertools.product(*taps):
         term = x
         for axis, (places, _) in zip(axes, chosen, strict=True):
-            term = term.take(places.clip(0, axis.extent - 1), axis.place)
+            term = term.take(places.clip(0, axis.extent - 1), axis.dimension)
         weights = [axis.along(weight, x.rank) for axis, (_, weight) in zip(axes, chosen, strict=True)]
         terms.append(term * reduce(lambda a, b: a * b, weights) if weights else term)
     return terms[0].stack(terms[1:]).sum(0, keep=False) if len(terms) > 1 else terms[0]
@@ -299,8 +301,8 @@ def ways(c: Call, x: Value, axis: Axis, curve: Curve, places: str) -> list[Taps]
     computed = (axis.computed(places, sign) for sign in (-1, 0, 1))
     low, floors, high = ((numerators // denominator).astype(np.int64) for numerators, denominator in computed)
     others = np.where(low != floors, low, high)
-    found = [floors] if (others == floors).all() else [floors, others]
-    taken = [_weighted(c, x, axis, curve, places, one) for one in found]
+    roundings = [floors] if (others == floors).all() else [floors, others]
+    taken = [_weighted(c, x, axis, curve, places, rounding) for rounding in roundings]
     return taken if curve.cubic else taken + [even for taps in taken if (even := _evened(c, x, axis, curve, taps))]
 
 
@@ -311,8 +313,8 @@ def _evened(c: Call, x: Value, axis: Axis, curve: Curve, taps: Taps) -> Taps | N
     low, high = (places.clip(0, axis.extent - 1) for places, _ in taps)
     if not (low == high).any():
         return None
-    half, one = c.constant(np.full(axis.size, 0.5), x.type), c.constant(low == high, "bool")
-    return [(places, half.where(one, weight)) for places, weight in taps]
+    half, exact = c.constant(np.full(axis.size, 0.5), x.type), c.constant(low == high, "bool")
+    return [(places, half.where(exact, weight)) for places, weight in taps]
 
 
 def _weighted(c: Call, x: Value, axis: Axis, curve: Curve, places: str, floors: Array) -> Taps:

@@ -144,8 +144,8 @@ def _line(c: Call, extent: int, g: Value, numbers: Array, x: Value) -> _Line:
     length, shift = (extent - 1, 0) if corners else (extent, 1)
 
     def along(g: Value) -> Value:
-        one = ((g + 1.0) * float(length) - float(shift)) / 2.0
-        return one.either(g * (length / 2) + (extent - 1) / 2)
+        coordinate = ((g + 1.0) * float(length) - float(shift)) / 2.0
+        return coordinate.either(g * (length / 2) + (extent - 1) / 2)
 
     if g.type == "float64" and x.type != "float64":  # an implementation may use one type for both
         value, type_ = along(g).cast("float32").either(along(g.cast("float32"))), "float32"
@@ -198,11 +198,11 @@ def _nearest(c: Call, x: Value, lines: Sequence[_Line], padding: str) -> tuple[l
         tie = any(bool((abs(line.at % 1 - _HALF) <= line.reach).any()) for line in lines)
         if tie and c.open("mirrored-ties") == "mirrored-first":
             lines = [_settled(line, padding, "centers") for line in lines]
-    found = [line.chosen(rule, padding) for line in lines]
-    vague = reduce(np.logical_or, (near != other for near, other in found))
+    choices = [line.chosen(rule, padding) for line in lines]
+    vague = reduce(np.logical_or, (near != other for near, other in choices))
     if vague.any():
         c.open("coordinate-rounding")
-    ways = itertools.product(*((near, other) if (near != other).any() else (near,) for near, other in found))
+    ways = itertools.product(*((near, other) if (near != other).any() else (near,) for near, other in choices))
     return [_read(c, x, way).transpose(1, 0, *range(2, x.rank)) for way in ways], vague[:, np.newaxis]
 
 
@@ -219,13 +219,13 @@ def _interpolated(c: Call, x: Value, lines: Sequence[_Line], padding: str, curve
                 parts = [sides[0][1], sides[0][0], *sides[1]]
             else:
                 parts = [1.0 - distance, distance]
-            found = line.elements(floor[..., None] + steps, padding)
-            elements.append(found.reshape(*floor.shape, *(1,) * i, len(steps), *(1,) * (len(lines) - 1 - i)))
+            indices = line.elements(floor[..., None] + steps, padding)
+            elements.append(indices.reshape(*floor.shape, *(1,) * i, len(steps), *(1,) * (len(lines) - 1 - i)))
             weight = parts[0].stack(*parts[1:]).transpose(*range(1, floor.ndim + 1), 0)
             weights = weights * weight.reshape(*elements[-1].shape) if i else weight.reshape(*elements[-1].shape)
         terms = _read(c, x, elements) * weights.cast(x.type)
         forms.append(terms.sum(tuple(range(-len(lines), 0)), keep=False))
-    return reduce(lambda one, other: one.either(other), forms)
+    return reduce(lambda first, second: first.either(second), forms)
 
 
 def _floors(line: _Line) -> list[Array]:
@@ -242,10 +242,10 @@ def _read(c: Call, x: Value, elements: Sequence[Array]) -> Value:
     """
     places = np.broadcast_arrays(*elements)
     index = np.arange(x.shape[0]).reshape(-1, *(1,) * (places[0].ndim - 1))
-    for extent, place in zip(x.shape[2:], places, strict=True):
-        index = index * extent + place.clip(0)
+    for extent, coordinate in zip(x.shape[2:], places, strict=True):
+        index = index * extent + coordinate.clip(0)
     seen = x.transpose(1, 0, *range(2, x.rank)).reshape(x.shape[1], -1).take(index, 1)
-    outside = reduce(np.logical_or, (place < 0 for place in places))
+    outside = reduce(np.logical_or, (coordinate < 0 for coordinate in places))
     return _zeroed(c, seen, outside) if outside.any() else seen
 
 
@@ -348,7 +348,9 @@ def weighed(c: Call, seen: Value, w: Value, form: Deformation, b: Value | None, 
     if mask is not None:  # or the mask is the last factor
         factors = columns(mask.broadcast(n, shared, part, taps, *out)).reshape(n, groups, area, terms, 1)
         second = columns(seen).reshape(*factors.shape) * weights.reshape(1, groups, 1, terms, m // groups) * factors
-        addends = [one.reshape(1, groups, 1, 1, m // groups).broadcast(n, groups, area, 1, m // groups) for one in last]
+        addends = [
+            addend.reshape(1, groups, 1, 1, m // groups).broadcast(n, groups, area, 1, m // groups) for addend in last
+        ]
         y = y.either(second.concat(addends, 3).sum(3, keep=False))
     return y.transpose(0, 1, 3, 2).reshape(n, m, *out)
 
@@ -356,7 +358,7 @@ def weighed(c: Call, seen: Value, w: Value, form: Deformation, b: Value | None, 
 def _moved(extent: int, places: Array, move: Value, given: Array) -> _Line:
     """Whole coordinates along an axis of an image, each shifted by an offset."""
     numbers = each(mpq, given)
-    whole = np.broadcast_to(places, given.shape)
+    starts = np.broadcast_to(places, given.shape)
     precision = element_type(move.type).float_format.precision
 
     most = extent + int(abs(places).max(initial=0))
@@ -365,7 +367,7 @@ def _moved(extent: int, places: Array, move: Value, given: Array) -> _Line:
         steady = (abs(n.numerator) + n.denominator) * most < 1 << precision
         return mpq(0) if steady else (abs(n) + most) * mpq(4, 1 << precision)
 
-    return _Line(extent, whole + numbers, each(reach, numbers), move + whole, mpq(0), mpq(0), whole < 0)
+    return _Line(extent, starts + numbers, each(reach, numbers), move + starts, mpq(0), mpq(0), starts < 0)
 
 
 def quarters(drawing: Drawing) -> Array:
@@ -416,9 +418,9 @@ def _windows(shaping: Shaping) -> tuple[int, int, tuple[int, ...]]:
     assert isinstance(kernel, tuple)
     r = len(extents)
     pads, strides, dilations = (
-        [*(n for n in (found if isinstance(found, tuple) else ()) if isinstance(n, int)), *[usual] * 2 * r]
+        [*(n for n in (numbers if isinstance(numbers, tuple) else ()) if isinstance(n, int)), *[usual] * 2 * r]
         for name, usual in (("pads", 0), ("strides", 1), ("dilations", 1))
-        for found in [shaping.attr(name)]
+        for numbers in [shaping.attr(name)]
     )
     spans = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=False)]
     out = tuple((n + pads[i] + pads[r + i] - spans[i]) // strides[i] + 1 for i, n in enumerate(extents))

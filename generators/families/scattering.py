@@ -88,15 +88,15 @@ def scatter_update(c: Call, data: Value, indices: Value, updates: Value, axis: V
     data: rank r; indices: integers of any rank; updates: data's shape with the shape of indices in place of the axis;
     axis: one integer. Source: OpenVINO ScatterUpdate-3.
     """
-    place = _axis(c, data, axis)
-    expected = (*data.shape[:place], *indices.shape, *data.shape[place + 1 :])
+    dimension = _axis(c, data, axis)
+    expected = (*data.shape[:dimension], *indices.shape, *data.shape[dimension + 1 :])
     c.require("updates-shape", updates.shape == expected)
     named = c.known(indices).astype(np.int64)
-    c.require("index-range", bool(((named >= 0) & (named < data.shape[place])).all()))
+    c.require("index-range", bool(((named >= 0) & (named < data.shape[dimension])).all()))
     places = np.indices(expected)
-    chosen = named.reshape(*(1,) * place, *indices.shape, *(1,) * (data.rank - place - 1))
-    last = places[place + indices.rank :]
-    return _updated(c, data, [*places[:place], np.broadcast_to(chosen, expected), *last], updates)
+    chosen = named.reshape(*(1,) * dimension, *indices.shape, *(1,) * (data.rank - dimension - 1))
+    last = places[dimension + indices.rank :]
+    return _updated(c, data, [*places[:dimension], np.broadcast_to(chosen, expected), *last], updates)
 
 
 def scatter_elements_update(c: Call, data: Value, indices: Value, updates: Value, axis: Value) -> Value:
@@ -106,12 +106,12 @@ def scatter_elements_update(c: Call, data: Value, indices: Value, updates: Value
     ScatterElementsUpdate-3 and 12.
     """
     c.require("same-rank", indices.rank == data.rank)
-    place = _axis(c, data, axis)
+    dimension = _axis(c, data, axis)
     c.require("same-shape", updates.shape == indices.shape)
-    c.require("own-place", all(n <= data.shape[a] for a, n in enumerate(indices.shape) if a != place))
+    c.require("own-place", all(n <= data.shape[a] for a, n in enumerate(indices.shape) if a != dimension))
     named = c.known(indices).astype(np.int64)
     places = np.indices(indices.shape)
-    places[place] = _openvino_front(c, named, data.shape[place])
+    places[dimension] = _openvino_front(c, named, data.shape[dimension])
     return _updated(c, data, list(places), updates)
 
 
@@ -136,9 +136,9 @@ def scatter_nd_update(c: Call, data: Value, indices: Value, updates: Value) -> V
 def _axis(c: Call, data: Value, axis: Value) -> int:
     """The axis that an input of one integer names, from the front."""
     c.require("axis-one", axis.rank < 2 and axis.size == 1)
-    place = int(c.known("axis").reshape(()))
-    c.require("axis-range", -data.rank <= place < data.rank)
-    return place % data.rank
+    dimension = int(c.known("axis").reshape(()))
+    c.require("axis-range", -data.rank <= dimension < data.rank)
+    return dimension % data.rank
 
 
 def _openvino_front(c: Call, index: Array, extent: int | Array) -> Array:
@@ -232,30 +232,30 @@ def _nth(n: int, lines: Value) -> Value:
 
 def _of_complex(c: Call, data: Value, places: Array, how: str, target: Value) -> Value:
     """Complex sums or products: only of small whole numbers, which are exact in any order."""
-    found, updates = (c.known(name).astype(np.complex128).reshape(-1) for name in ("data", "updates"))
-    most = np.abs(found)
-    (np.add if how == "add" else np.multiply).at(found, places, updates)
+    results, updates = (c.known(name).astype(np.complex128).reshape(-1) for name in ("data", "updates"))
+    most = np.abs(results)
+    (np.add if how == "add" else np.multiply).at(results, places, updates)
     (np.add if how == "add" else np.multiply).at(most, places, np.maximum(np.abs(updates), 1.0))
-    parts = np.concatenate([updates, found]).view(np.float64)
+    parts = np.concatenate([updates, results]).view(np.float64)
     if not np.array_equal(parts, np.rint(parts)) or (most >= _EXACT).any():
         c.open("complex-rounding")
         return data.undefined(target)
-    return c.constant(found.reshape(data.shape), data.type)
+    return c.constant(results.reshape(data.shape), data.type)
 
 
 def _reduced(c: Call, lines: Value, how: str) -> Value:
     """Rows combined into one."""
-    found: Value
+    combined: Value
     if how == "add":  # a sum may start from plus zero; only untouched elements keep a minus zero
-        found = lines.sum((0,), keep=False).any_zero()
+        combined = lines.sum((0,), keep=False).any_zero()
     elif how == "mul":
-        found = lines.prod((0,), keep=False)
+        combined = lines.prod((0,), keep=False)
     else:
-        found, skipped = (getattr(lines, how)((0,), keep=False, nan=nan) for nan in ("propagate", "ignore"))
+        combined, skipped = (getattr(lines, how)((0,), keep=False, nan=nan) for nan in ("propagate", "ignore"))
         if lines.kind == "real":
             taken = c.open("nan")
-            found = {"propagates": found, "ignored": skipped}.get(taken) or found.either(skipped)
-    return found
+            combined = {"propagates": combined, "ignored": skipped}.get(taken) or combined.either(skipped)
+    return combined
 
 
 def _combined(data: Value, places: Array, updates: Value, combine: Callable[[Value], Value]) -> Value:
@@ -281,14 +281,14 @@ def distinct_along(drawing: Drawing) -> Array:
     lines = [n for a, n in enumerate(shape) if a != axis]
     bits = drawing.draw.bits(math.prod(lines) * extent)
     order = np.argsort(bits.reshape(len(bits), *lines, extent), axis=-1, kind="stable")
-    found = order[..., np.arange(shape[axis]) % extent]
-    return np.asarray(np.moveaxis(found, -1, axis + 1).reshape(len(bits), -1))
+    indices = order[..., np.arange(shape[axis]) % extent]
+    return np.asarray(np.moveaxis(indices, -1, axis + 1).reshape(len(bits), -1))
 
 
 def from_both_ends(drawing: Drawing) -> Array:
     """Indices like `distinct-along`, about half of them counted from the end."""
-    found = distinct_along(drawing)
-    return np.asarray(found - drawing.limit("below", 1) * drawing.draw.below(2, drawing.size))
+    indices = distinct_along(drawing)
+    return np.asarray(indices - drawing.limit("below", 1) * drawing.draw.below(2, drawing.size))
 
 
 def distinct_tuples(drawing: Drawing) -> Array:
@@ -314,16 +314,16 @@ def tuples(drawing: Drawing) -> Array:
 
 def tuples_too_large(drawing: Drawing) -> Array:
     """Tuples like `tuples`, except for the last number, which is one more than the last index."""
-    found = tuples(drawing)
-    found[:, -1:] = _within(drawing)[-1]
-    return found
+    indices = tuples(drawing)
+    indices[:, -1:] = _within(drawing)[-1]
+    return indices
 
 
 def tuples_too_small(drawing: Drawing) -> Array:
     """Tuples like `tuples`, except for the last number, which is one less than the first index from the end."""
-    found = tuples(drawing)
-    found[:, -1:] = -_within(drawing)[-1] - 1
-    return found
+    indices = tuples(drawing)
+    indices[:, -1:] = -_within(drawing)[-1] - 1
+    return indices
 
 
 def _within(drawing: Drawing) -> tuple[int, ...]:
@@ -346,5 +346,5 @@ def slices(shaping: Shaping) -> tuple[int, ...]:
     axis = axis[0] if isinstance(axis, tuple) and axis else axis
     if not isinstance(data, tuple) or not isinstance(indices, tuple):
         raise OpconformError(f"{shaping.version.operator}: nothing binds the shapes d and q")
-    place = axis % len(data) if isinstance(axis, int) and data else 0
-    return (*data[:place], *indices, *data[place + 1 :])
+    dimension = axis % len(data) if isinstance(axis, int) and data else 0
+    return (*data[:dimension], *indices, *data[dimension + 1 :])

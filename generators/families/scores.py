@@ -109,14 +109,14 @@ def svm_classifier(c: Call, x: Value) -> tuple[Value, Value]:
         table[pair, ends[i] : ends[i + 1]] = rows[j - 1, ends[i] : ends[i + 1]]
         table[pair, ends[j] : ends[j + 1]] = rows[i, ends[j] : ends[j + 1]]
     decisions = in_either(x, lambda v: _summed(_kernel(c, v, vectors.reshape(count, -1)), table, rho))
-    found = _voted(c, decisions, pairs, names)
+    voted = _voted(c, decisions, pairs, names)
     free = decisions.of(0.0).equal(0.0)
     if c.attr("prob_a"):
-        found, half = _unless_probable(c, decisions, found, names), decisions.of(0.5)
-        return found, half.either(half.of(1.0)).broadcast(x.shape[0], classes)
+        voted, half = _unless_probable(c, decisions, voted, names), decisions.of(0.5)
+        return voted, half.either(half.of(1.0)).broadcast(x.shape[0], classes)
     if c.open("raw-scores") == "one-per-pair":
-        return found, transformed(c, decisions)
-    return found, decisions.of(0.0).broadcast(x.shape[0], classes).undefined(free)
+        return voted, transformed(c, decisions)
+    return voted, decisions.of(0.0).broadcast(x.shape[0], classes).undefined(free)
 
 
 def examples(c: Call, x: Value) -> Value:
@@ -125,9 +125,9 @@ def examples(c: Call, x: Value) -> Value:
     return x.reshape(1, *x.shape) if x.rank == 1 else x
 
 
-def labels(c: Call, whole: str) -> Sequence[object]:
+def labels(c: Call, attribute: str) -> Sequence[object]:
     """The classes' labels, text or whole numbers, from the one of two attributes that is given."""
-    given = [c.attr(name) for name in (whole, "classlabels_strings") if c.attr(name)]
+    given = [c.attr(name) for name in (attribute, "classlabels_strings") if c.attr(name)]
     c.require("one-list", len(given) == 1)
     c.require("label-type", c.output_types["Y"] == ("string" if isinstance(given[0][0], str) else "int64"))
     return tuple(given[0])
@@ -177,8 +177,8 @@ def _best(c: Call, scores: Value, y: Value, names: Sequence[object], voted: Valu
             y = alone
     tied = y.equal(y.max(1)).cast("int64").sum(1, keep=False) > 1
     lost = y.isnan().cast("int64").sum(1, keep=False) > 0
-    found = label(c, y.argmax(1, keep=False, late=c.open("ties", tied) == "last"), names)
-    return _any_label(c, found, names, lost) if c.attr("post_transform") == "PROBIT" else found.undefined(lost)
+    best = label(c, y.argmax(1, keep=False, late=c.open("ties", tied) == "last"), names)
+    return _any_label(c, best, names, lost) if c.attr("post_transform") == "PROBIT" else best.undefined(lost)
 
 
 def _of_one(c: Call, scores: Value, names: Sequence[object]) -> tuple[Value, Value]:
@@ -186,27 +186,27 @@ def _of_one(c: Call, scores: Value, names: Sequence[object]) -> tuple[Value, Val
     way = c.open("one-score")
     y = transformed(c, (-scores).concat([scores], 1) if way == "negated" else (1.0 - scores).concat([scores], 1))
     s = scores.reshape(scores.shape[0])
-    found = label(c, (s > 0.0).cast("int64"), names)
+    predicted = label(c, (s > 0.0).cast("int64"), names)
     unclear = s.equal(0.0) if way == "negated" else (s >= 0.0) & (s <= 0.5)
-    return found.undefined(unclear | s.isnan()), y
+    return predicted.undefined(unclear | s.isnan()), y
 
 
 def label(c: Call, places: Value, names: Sequence[object]) -> Value:
     """The labels at indices of the list, text or int64."""
     type_ = str(c.output_types["Y"])
     dtype = object if type_ == "string" else np.int64
-    found = c.constant(np.array(names[0], dtype), type_).broadcast(*places.shape)
-    for place, name in enumerate(names[1:], 1):
-        found = c.constant(np.array(name, dtype), type_).where(places.equal(place), found)
-    return found
+    chosen = c.constant(np.array(names[0], dtype), type_).broadcast(*places.shape)
+    for position, name in enumerate(names[1:], 1):
+        chosen = c.constant(np.array(name, dtype), type_).where(places.equal(position), chosen)
+    return chosen
 
 
-def _any_label(c: Call, found: Value, names: Sequence[object], where: Value) -> Value:
+def _any_label(c: Call, chosen: Value, names: Sequence[object], where: Value) -> Value:
     """The labels; under a mask any label of the list."""
-    dtype = object if found.type == "string" else np.int64
-    forms = [c.constant(np.array(name, dtype), found.type).broadcast(*found.shape) for name in names]
+    dtype = object if chosen.type == "string" else np.int64
+    forms = [c.constant(np.array(name, dtype), chosen.type).broadcast(*chosen.shape) for name in names]
     c.check("one-of", ["Y"], forms)
-    return found.undefined(where)
+    return chosen.undefined(where)
 
 
 def transformed(c: Call, x: Value) -> Value:
@@ -303,14 +303,14 @@ def _voted(c: Call, decisions: Value, pairs: list[tuple[int, int]], names: Seque
     return label(c, votes.argmax(1, keep=False), names).undefined(tied | even)
 
 
-def _unless_probable(c: Call, decisions: Value, found: Value, names: Sequence[object]) -> Value:
+def _unless_probable(c: Call, decisions: Value, voted: Value, names: Sequence[object]) -> Value:
     """The label; open if probabilities may give another one: with two classes, Platt's; with more, always."""
     if decisions.shape[1] > 1:
-        return _any_label(c, found, names, found.equal(found))
+        return _any_label(c, voted, names, voted.equal(voted))
     a, b = (np.float32(c.attr(name)[0]).item() for name in ("prob_a", "prob_b"))
     share = (decisions * a + b).reshape(decisions.shape[0])  # below zero, the first class is the more likely one
     decided = decisions.reshape(decisions.shape[0]) > 0.0
-    return _any_label(c, found, names, decided ^ (share < 0.0))
+    return _any_label(c, voted, names, decided ^ (share < 0.0))
 
 
 def probabilities(blank: Blank, draw: Draw) -> Array:

@@ -14,7 +14,7 @@ def at(c: Call, items: list[Value], position: Value) -> Value:
 
     items: tensors of one type; position: int32 or int64, rank 0, in [-n, n-1]. Source: ONNX SequenceAt-11.
     """
-    return items[_place(c, len(items), position)]
+    return items[_position(c, len(items), position)]
 
 
 def erase(c: Call, items: list[Value], position: Value | None = None) -> list[Value]:
@@ -22,15 +22,15 @@ def erase(c: Call, items: list[Value], position: Value | None = None) -> list[Va
 
     position: int32 or int64, rank 0, in [-n, n-1]. Source: ONNX SequenceErase-11.
     """
-    place = _place(c, len(items), position) % max(len(items), 1)
-    return [*items[:place], *items[place + 1 :]]
+    index = _position(c, len(items), position) % max(len(items), 1)
+    return [*items[:index], *items[index + 1 :]]
 
 
-def _place(c: Call, n: int, position: Value | None) -> int:
+def _position(c: Call, n: int, position: Value | None) -> int:
     c.require("scalar-position", position is None or position.rank == 0)
-    place = -1 if position is None else int(c.known("position"))
-    c.require("range", -n <= place < n)
-    return place
+    index = -1 if position is None else int(c.known("position"))
+    c.require("range", -n <= index < n)
+    return index
 
 
 def construct(c: Call, items: list[Value]) -> list[Value]:
@@ -73,10 +73,10 @@ def split(c: Call, x: Value, lengths: Value | None = None) -> list[Value]:
         if 0 in parts:
             c.open("zero-length")
     ends = list(accumulate(parts))
-    found = [x.take(np.arange(end - part, end), axis) for part, end in zip(parts, ends, strict=True)]
+    pieces = [x.take(np.arange(end - part, end), axis) for part, end in zip(parts, ends, strict=True)]
     if lengths is None and c.attr("keepdims") == 0:
-        return [one.reshape(*x.shape[:axis], *x.shape[axis + 1 :]) for one in found]
-    return found
+        return [piece.reshape(*x.shape[:axis], *x.shape[axis + 1 :]) for piece in pieces]
+    return pieces
 
 
 def concat(c: Call, items: list[Value]) -> Value:
@@ -90,9 +90,9 @@ def concat(c: Call, items: list[Value]) -> Value:
     rank = items[0].rank + new
     c.require("axis-range", -rank <= axis < rank)
     axis %= rank
-    shapes = {one.shape if new else (*one.shape[:axis], *one.shape[axis + 1 :]) for one in items}
-    c.require("same-shape", len(shapes) == 1 and len({one.rank for one in items}) == 1)
-    rows = [one.reshape(*one.shape[:axis], 1, *one.shape[axis:]) if new else one for one in items]
+    shapes = {tensor.shape if new else (*tensor.shape[:axis], *tensor.shape[axis + 1 :]) for tensor in items}
+    c.require("same-shape", len(shapes) == 1 and len({tensor.rank for tensor in items}) == 1)
+    rows = [tensor.reshape(*tensor.shape[:axis], 1, *tensor.shape[axis:]) if new else tensor for tensor in items]
     return rows[0].concat(rows[1:], axis)
 
 
@@ -118,12 +118,12 @@ def insert(c: Call, items: list[Value], tensor: Value, position: Value | None = 
     n = len(items)
     c.require("same-type", all(item.type == tensor.type for item in items))
     c.require("scalar-position", position is None or position.rank == 0)
-    place = n if position is None else int(c.known("position"))
-    c.require("range", -n <= place <= n)
+    index = n if position is None else int(c.known("position"))
+    c.require("range", -n <= index <= n)
     if len({item.shape for item in (*items, tensor)}) > 1:
         c.open("mixed-shapes")
-    place = place + n if place < 0 else place
-    return [*items[:place], tensor, *items[place:]]
+    index = index + n if index < 0 else index
+    return [*items[:index], tensor, *items[index:]]
 
 
 def optional(c: Call, value: Value | list[Value] | None = None) -> Value | list[Value] | None:

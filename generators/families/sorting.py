@@ -65,20 +65,20 @@ def unique(c: Call, x: Value) -> tuple[Value, ...]:
     keys = _keys(rows)
     nan = c.open("nan") if any(_is_nan(part) for key in keys for part in key) else ""
     if nan.startswith("each"):
-        keys = [(*key, place) if any(map(_is_nan, key)) else key for place, key in enumerate(keys)]
+        keys = [(*key, position) if any(map(_is_nan, key)) else key for position, key in enumerate(keys)]
     first: dict[Any, int] = {}
     names = [tuple(_NAN if _is_nan(part) else part for part in key) for key in keys]
-    for place, name in enumerate(names):
-        first.setdefault(name, place)
+    for position, name in enumerate(names):
+        first.setdefault(name, position)
     order = list(first)
     if c.attr("sorted"):
         if x.type.startswith("complex"):
             c.open("complex-order")
         order.sort(key=lambda name: [_rank(part, late=not nan.endswith("first")) for part in name])
     places = np.array([first[name] for name in order], np.int64)
-    number, counts = {name: place for place, name in enumerate(order)}, Counter(names)
-    found = rows[places] if axis is not None else array.reshape(-1)[places]
-    y = c.constant(np.moveaxis(found, 0, axis) if axis is not None else found, x.type)
+    number, counts = {name: position for position, name in enumerate(order)}, Counter(names)
+    values = rows[places] if axis is not None else array.reshape(-1)[places]
+    y = c.constant(np.moveaxis(values, 0, axis) if axis is not None else values, x.type)
     if x.kind == "real" and _has_both_zeros(array):
         y = y.any_zero()  # which of two equal zeros is returned is open
     return (

@@ -59,9 +59,9 @@ def _window(c: Call, size: Value, parts: tuple[float, ...]) -> Value:
     if count == 1 and not turn:
         taken = c.open("symmetric-one")
         if taken != "start":
-            found = c.constant(1, type_).reshape(1)
-            lost = c.constant(math.nan, type_) if found.kind == "real" else found.undefined(found.equal(1))
-            return found if taken == "one" else lost.reshape(1)
+            window = c.constant(1, type_).reshape(1)
+            lost = c.constant(math.nan, type_) if window.kind == "real" else window.undefined(window.equal(1))
+            return window if taken == "one" else lost.reshape(1)
         turn = 1
     if not count:
         return c.constant(np.zeros(0), type_)
@@ -181,29 +181,29 @@ def dft(c: Call, x: Value, length: Value | None = None, axis: Value | None = Non
     inverse, onesided = bool(c.attr("inverse")), c.attr("onesided")
     c.require("onesided-range", onesided in (0, 1))
     c.require("parts", x.rank > 1 and x.shape[-1] in (1, 2))
-    place = c.attr("axis")
-    if place is None:
-        place = -2 if axis is None else _number(c, "axis", axis)
-    c.require("axis-range", -x.rank <= place <= -2 or 0 <= place <= x.rank - 2)
+    dimension = c.attr("axis")
+    if dimension is None:
+        dimension = -2 if axis is None else _number(c, "axis", axis)
+    c.require("axis-range", -x.rank <= dimension <= -2 or 0 <= dimension <= x.rank - 2)
     c.require("onesided-real", not onesided or inverse or x.shape[-1] == 1)
     c.require("onesided-complex", not (onesided and inverse) or x.shape[-1] == 2)
-    place %= x.rank
+    dimension %= x.rank
     half = bool(onesided) and inverse
-    extent = x.shape[place]
+    extent = x.shape[dimension]
     count = _number(c, "dft_length", length) if length is not None else 2 * (extent - 1) if half else extent
     c.require("length-range", count >= 0 or length is None)
     if count <= 0:
         c.open("no-length")
     count = max(count, 0)
-    order = [i for i in range(x.rank) if i != place]
-    x = x.transpose(*order[:-1], place, order[-1])
+    order = [i for i in range(x.rank) if i != dimension]
+    x = x.transpose(*order[:-1], dimension, order[-1])
     lines = x.reshape(math.prod(x.shape[:-2]), *x.shape[-2:])
     lines = _resized(lines, count // 2 + 1 if half else count)
     y = _of_half(c, lines, count) if half else _transformed(c, lines, count, inverse=inverse)
     if onesided and not inverse:
         y = y[:, : count // 2 + 1]
     y = y.reshape(*x.shape[:-2], *y.shape[1:])
-    back = [*range(place), x.rank - 2, *range(place, x.rank - 2), x.rank - 1]
+    back = [*range(dimension), x.rank - 2, *range(dimension, x.rank - 2), x.rank - 1]
     return y.transpose(*back)
 
 
@@ -280,8 +280,8 @@ def _of_half(c: Call, x: Value, n: int) -> Value:
     places = np.arange(n)
     mirrored = places > n // 2
     signs = np.stack([np.ones(n), np.where(mirrored, -1.0, 1.0)], 1)
-    whole = x.take(np.where(mirrored, n - places, places), 1) * signs[None]
-    return _transformed(c, whole, n, inverse=True)[:, :, :1]
+    spectrum = x.take(np.where(mirrored, n - places, places), 1) * signs[None]
+    return _transformed(c, spectrum, n, inverse=True)[:, :, :1]
 
 
 def symmetric(drawing: Drawing) -> Array:
@@ -289,14 +289,14 @@ def symmetric(drawing: Drawing) -> Array:
 
     For the lengths in cases, one of these is the frequency of half the length.
     """
-    found = drawing.draw.between(-99, 99, drawing.size).astype(np.float64) / 64
-    found = found.reshape(len(found), *drawing.shape)
+    numbers = drawing.draw.between(-99, 99, drawing.size).astype(np.float64) / 64
+    numbers = numbers.reshape(len(numbers), *drawing.shape)
     axis = int(drawing.attributes.get("axis", drawing.arguments.get("axis", -2)))
     if len(drawing.shape) > 1 and drawing.shape[-1] == 2 and drawing.size:
         extent = drawing.shape[axis]
-        places = np.moveaxis(found[..., 1], axis + 1, -1)
+        places = np.moveaxis(numbers[..., 1], axis + 1, -1)
         places[..., [i for i in range(extent) if i % 4 == 0 or i == extent - 1]] = 0
-    return found.reshape(len(found), drawing.size)
+    return numbers.reshape(len(numbers), drawing.size)
 
 
 def impulses(drawing: Drawing) -> Array:
@@ -305,8 +305,8 @@ def impulses(drawing: Drawing) -> Array:
     Nothing cancels in its transform: in 16 bits, bounds are otherwise larger than the results.
     """
     unit = 1 << drawing.type.float_format.precision
-    found = drawing.draw.between(unit * 13 // 16, unit * 63 // 64, drawing.size).astype(np.float64) / unit
-    found = found.reshape(-1, drawing.size // 8, 4, 2)
-    groups, places = np.indices(found.shape[1:3])
-    found[:, places != groups % 4] = 0
-    return found.reshape(len(found), drawing.size)
+    numbers = drawing.draw.between(unit * 13 // 16, unit * 63 // 64, drawing.size).astype(np.float64) / unit
+    numbers = numbers.reshape(-1, drawing.size // 8, 4, 2)
+    groups, places = np.indices(numbers.shape[1:3])
+    numbers[:, places != groups % 4] = 0
+    return numbers.reshape(len(numbers), drawing.size)

@@ -45,12 +45,12 @@ def split(c: Call, x: Value) -> tuple[Value, Value]:
         ends = c.open("last-piece-blank") == "kept"
     pieces = [_pieces(text, delimiter, most, blank, ends) for text in texts.flat]
     if delimiter is not None and not keep_one:
-        pieces = [found if text else [] for found, text in zip(pieces, texts.flat, strict=True)]
+        pieces = [parts if text else [] for parts, text in zip(pieces, texts.flat, strict=True)]
     width = max(map(len, pieces), default=0)
-    filled = np.array([found + [""] * (width - len(found)) for found in pieces], object).reshape(*x.shape, width)
+    filled = np.array([parts + [""] * (width - len(parts)) for parts in pieces], object).reshape(*x.shape, width)
     return (
         c.constant(filled, "string"),
-        c.constant(np.array([len(found) for found in pieces], np.int64).reshape(x.shape), "int64"),
+        c.constant(np.array([len(parts) for parts in pieces], np.int64).reshape(x.shape), "int64"),
     )
 
 
@@ -58,16 +58,16 @@ def _pieces(text: str, delimiter: str | None, most: int, blank: str, ends: bool)
     """The pieces of one text. `blank`: the whitespace characters; `ends`: whether a rest keeps trailing blanks."""
     if delimiter is not None:
         return text.split(delimiter, most)
-    found: list[str] = []
+    parts: list[str] = []
     rest = text.lstrip(blank)
     rest = rest if ends else rest.rstrip(blank)
     while rest:
-        if 0 <= most <= len(found):
-            return [*found, rest]
-        end = next((place for place, letter in enumerate(rest) if letter in blank), len(rest))
-        found.append(rest[:end])
+        if 0 <= most <= len(parts):
+            return [*parts, rest]
+        end = next((position for position, letter in enumerate(rest) if letter in blank), len(rest))
+        parts.append(rest[:end])
         rest = rest[end:].lstrip(blank)
-    return found
+    return parts
 
 
 def regex_full_match(c: Call, x: Value) -> Value:
@@ -80,8 +80,8 @@ def regex_full_match(c: Call, x: Value) -> Value:
     pattern = _python_pattern(str(c.attr("pattern")))
     c.require("syntax", pattern is not None)
     assert pattern is not None
-    found = [pattern.fullmatch(text) is not None for text in c.known("X").flat]
-    return c.constant(np.array(found, bool).reshape(x.shape), "bool")
+    matches = [pattern.fullmatch(text) is not None for text in c.known("X").flat]
+    return c.constant(np.array(matches, bool).reshape(x.shape), "bool")
 
 
 _BEYOND_RE2 = re.compile(r"\(\?(<?[=!]|>|\(|P=|#)|\\[1-9ZN]|\\[uU]|[*+?}][+]")
@@ -107,7 +107,7 @@ def _python_pattern(pattern: str) -> re.Pattern[str] | None:
         return None
     if _BEYOND_PYTHON.search(plain):
         raise ValueError(f"the reference does not support all of {pattern!r}")
-    found, inside, position = "", False, 0
+    translated, inside, position = "", False, 0
     while position < len(pattern):
         named = re.compile(r"\[:(\w+):\]").match(pattern, position) if inside else None
         token = named[0] if named else _TOKEN.match(pattern, position)[0]  # type: ignore[index]  # any character does
@@ -122,9 +122,9 @@ def _python_pattern(pattern: str) -> re.Pattern[str] | None:
             inside = False
         elif token[0] == "{" and any(int(n) > _MOST_REPEATED for n in re.findall(r"\d+", token)):
             return None
-        found += token
+        translated += token
     try:
-        return re.compile(found)
+        return re.compile(translated)
     except re.error:
         return None
 
@@ -153,10 +153,10 @@ def string_normalizer(c: Call, x: Value) -> Value:
         c.open("locale")
     texts = [str(text) for text in c.known("X").flat]
     sensitive = bool(c.attr("is_case_sensitive"))
-    found = {way: _normalized(texts, stops, action, way, sensitive=sensitive) for way in ("full", "simple", "ascii")}
-    kept = found["full"]
-    if any(other != kept for other in found.values()):
-        kept = found[c.open("letters")]
+    variants = {way: _normalized(texts, stops, action, way, sensitive=sensitive) for way in ("full", "simple", "ascii")}
+    kept = variants["full"]
+    if any(other != kept for other in variants.values()):
+        kept = variants[c.open("letters")]
     if not texts and c.open("no-element") == "none":
         return c.constant(np.zeros(x.shape, object), "string")
     kept = kept or [""]
@@ -185,8 +185,8 @@ def _one_cased(letter: str, action: str, letters: str) -> str:
     """A letter mapped to one letter: if Unicode's full mapping has several, the first, provided it is a plain one."""
     if letters == "ascii" and not letter.isascii():
         return letter
-    found = letter.lower() if action == "LOWER" else letter.upper()
-    return found if len(found) == 1 else found[0] if action == "LOWER" else letter
+    mapped = letter.lower() if action == "LOWER" else letter.upper()
+    return mapped if len(mapped) == 1 else mapped[0] if action == "LOWER" else letter
 
 
 def tf_idf_vectorizer(c: Call, x: Value) -> Value:
@@ -220,26 +220,26 @@ def tf_idf_vectorizer(c: Call, x: Value) -> Value:
         seen = _seen(row, lengths, int(c.attr("max_skip_count")))
         for gram, index in zip(grams, indexes, strict=True):
             counts[number, index] += min(seen[gram], 1) if mode == "IDF" else seen[gram]
-    found = c.constant(counts.reshape(*x.shape[:-1], width), "float32")
-    return found * c.constant(factors, "float32")
+    numbers = c.constant(counts.reshape(*x.shape[:-1], width), "float32")
+    return numbers * c.constant(factors, "float32")
 
 
 def _grams(pool: list[object], starts: tuple[int, ...]) -> list[tuple[object, ...]]:
     """The n-grams of a pool, which starts with single elements and has pairs from starts[1] on."""
-    found = []
+    grams = []
     for length, (start, end) in enumerate(zip(starts, (*starts[1:], len(pool)), strict=True), start=1):
-        found += [tuple(pool[at : at + length]) for at in range(start, end, length)]
-    return found
+        grams += [tuple(pool[at : at + length]) for at in range(start, end, length)]
+    return grams
 
 
 def _seen(row: list[object], lengths: range, skips: int) -> Counter[tuple[object, ...]]:
     """The count of each n-gram in a row; single elements have nothing to skip, and count once."""
-    found: Counter[tuple[object, ...]] = Counter()
+    grams: Counter[tuple[object, ...]] = Counter()
     for length in lengths:
         for step in range(1, skips + 2 if length > 1 else 2):
             reach = (length - 1) * step + 1
-            found.update(tuple(row[at : at + reach : step]) for at in range(len(row) - reach + 1))
-    return found
+            grams.update(tuple(row[at : at + reach : step]) for at in range(len(row) - reach + 1))
+    return grams
 
 
 _WORDS = ("a", "", "hello world", "\u00e9", "e\u0301", "\u65e5\u672c", "x" * 40, " ", "0", "\U0001f600", "tab\there")

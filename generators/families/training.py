@@ -22,18 +22,18 @@ def adam(c: Call, rate: Value, count: Value, inputs: list[Value]) -> tuple[Value
     results: all but the gradients. Source: ONNX ai.onnx.preview.training Adam-1.
     """
     alpha, beta, after = (c.float32(name) for name in ("alpha", "beta", "norm_coefficient_post"))
-    found = []
+    updates = []
     for x, gradient, old, old_squares in _groups(c, inputs, 4):
         r, times = _narrow(rate, x), int(c.known(count))
         if times > 0:
-            one, power = c.constant(1.0, r.type), c.constant(float(times), r.type)
-            r = r * (one - c.constant(beta, r.type) ** power).sqrt() / (one - c.constant(alpha, r.type) ** power)
+            unit, power = c.constant(1.0, r.type), c.constant(float(times), r.type)
+            r = r * (unit - c.constant(beta, r.type) ** power).sqrt() / (unit - c.constant(alpha, r.type) ** power)
         g = _regularized(c, x, gradient)
         smooth = old * alpha + g * (1.0 - alpha)
         squares = old_squares * beta + g * g * (1.0 - beta)
         new = x - smooth * r.store(x.type) / (squares.sqrt() + c.float32("epsilon"))
-        found.append((new * (1.0 - after) if after else new, smooth, squares))
-    return _outputs(found)
+        updates.append((new * (1.0 - after) if after else new, smooth, squares))
+    return _outputs(updates)
 
 
 def adagrad(c: Call, rate: Value, count: Value, inputs: list[Value]) -> tuple[Value, ...]:
@@ -42,15 +42,15 @@ def adagrad(c: Call, rate: Value, count: Value, inputs: list[Value]) -> tuple[Va
     inputs: tensors, then for each its gradient, then the sum of its squared gradients; results: all but the gradients.
     Source: ONNX ai.onnx.preview.training Adagrad-1.
     """
-    found = []
+    updates = []
     for x, gradient, old in _groups(c, inputs, 3):
         r = _narrow(rate, x)
         r = r / (1.0 + count.cast(r.type) * c.float32("decay_factor"))
         g = _regularized(c, x, gradient)
         squares = old + g * g
         new = x - g * r.store(x.type) / (squares.sqrt() + c.float32("epsilon"))
-        found.append((new, squares))
-    return _outputs(found)
+        updates.append((new, squares))
+    return _outputs(updates)
 
 
 def momentum(c: Call, rate: Value, count: Value, inputs: list[Value]) -> tuple[Value, ...]:
@@ -62,12 +62,12 @@ def momentum(c: Call, rate: Value, count: Value, inputs: list[Value]) -> tuple[V
     mode, alpha = str(c.attr("mode")), c.float32("alpha")
     c.require("modes", mode in ("standard", "nesterov"))
     beta = c.float32("beta") if int(c.known(count)) > 0 else 1.0
-    found = []
+    updates = []
     for x, gradient, old in _groups(c, inputs, 3):
         r, g = _narrow(rate, x).store(x.type), _regularized(c, x, gradient)
         velocity = old * alpha + g * beta
-        found.append((x - (velocity if mode == "standard" else g + velocity * alpha) * r, velocity))
-    return _outputs(found)
+        updates.append((x - (velocity if mode == "standard" else g + velocity * alpha) * r, velocity))
+    return _outputs(updates)
 
 
 def _groups(c: Call, inputs: list[Value], parts: int) -> Iterator[tuple[Value, ...]]:
@@ -77,14 +77,14 @@ def _groups(c: Call, inputs: list[Value], parts: int) -> Iterator[tuple[Value, .
     if c.float32("norm_coefficient") == 0 and many:
         first, *others = [(~(x.abs() < math.inf)).reshape(x.size) for x in inputs[:many]]
         c.open(_ZERO, first.concat(others, axis=0))
-    for place in range(many):
-        group = tuple(inputs[place::many])
-        c.require("shapes", len({(one.shape, one.type) for one in group}) == 1)
+    for index in range(many):
+        group = tuple(inputs[index::many])
+        c.require("shapes", len({(tensor.shape, tensor.type) for tensor in group}) == 1)
         yield group
 
 
-def _outputs(found: Sequence[tuple[Value, ...]]) -> tuple[Value, ...]:
-    return tuple(one for kind in zip(*found, strict=True) for one in kind)
+def _outputs(updates: Sequence[tuple[Value, ...]]) -> tuple[Value, ...]:
+    return tuple(tensor for kind in zip(*updates, strict=True) for tensor in kind)
 
 
 def _narrow(rate: Value, x: Value) -> Value:

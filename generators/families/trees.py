@@ -66,18 +66,18 @@ def tree_ensemble(c: Call, x: Value) -> Value:
     lists = [c.attr(f"nodes_{name}") for name in ("featureids", "truenodeids", "falsenodeids")]
     lists += [c.attr(f"nodes_{name}") for name in ("trueleafs", "falseleafs", "missing_value_tracks_true")]
     lists[-1] = (0,) * len(splits) if lists[-1] is None else lists[-1]
-    c.require("lengths", all(len(one) == len(splits) == len(modes) for one in lists))
+    c.require("lengths", all(len(numbers) == len(splits) == len(modes) for numbers in lists))
     c.require("modes", all(mode < 7 for mode in modes.tolist()))
     members = _members(c, modes, splits.tolist())
     rows = list(zip(*lists, strict=True))
 
-    def grown(place: int, *, leaf: bool) -> Tree:
+    def grown(index: int, *, leaf: bool) -> Tree:
         if leaf:
-            return Leaf(((targets[place], place),))
-        feature, yes, no, yes_leaf, no_leaf, missing = rows[place]
-        name = "BRANCH_MEMBER" if modes[place] == 6 else list(_MODES)[modes[place]]
+            return Leaf(((targets[index], index),))
+        feature, yes, no, yes_leaf, no_leaf, missing = rows[index]
+        name = "BRANCH_MEMBER" if modes[index] == 6 else list(_MODES)[modes[index]]
         branches = grown(yes, leaf=bool(yes_leaf)), grown(no, leaf=bool(no_leaf))
-        return Branch(name, feature, members[place], bool(missing), *branches)
+        return Branch(name, feature, members[index], bool(missing), *branches)
 
     trees = [grown(root, leaf=False) for root in c.attr("tree_roots")]
     count = _targets(c, targets)
@@ -122,7 +122,7 @@ def _scores(c: Call, forest: _Forest, weights: Array, aggregate: str) -> Value:
     c.require("base-length", base is None or len(base) == forest.targets)
     base = np.zeros(0) if base is None else base
     y = forest.total(c, "float32", weights.astype(np.float32), aggregate, base.astype(np.float32))
-    if all(np.array_equal(one, one.astype(np.float32)) for one in (weights, base)):
+    if all(np.array_equal(values, values.astype(np.float32)) for values in (weights, base)):
         return y
     return y.either(forest.total(c, "float64", weights, aggregate, base).cast("float32"))
 
@@ -153,7 +153,7 @@ def _read(c: Call, x: Value, votes: str) -> tuple[list[Tree], Array, Sequence[in
     lists: list[Any] = [c.attr(f"nodes_{name}") for name in names]
     splits = _numbers(c, "nodes_values")
     lists[-1] = (0,) * len(lists[0]) if lists[-1] is None else lists[-1]
-    c.require("lengths", splits is not None and all(len(one) == len(splits) for one in lists))
+    c.require("lengths", splits is not None and all(len(numbers) == len(splits) for numbers in lists))
     assert splits is not None
     nodes = {
         (tree, node): (*rest, split)
@@ -161,16 +161,16 @@ def _read(c: Call, x: Value, votes: str) -> tuple[list[Tree], Array, Sequence[in
     }
     c.require_if_stated("nodes-once", len(nodes) == len(splits))
     c.require("modes", all(mode in (*_MODES, "LEAF") for mode in lists[2]))
-    found = [c.attr(f"{votes}_{name}") for name in ("treeids", "nodeids", "ids")]
+    columns = [c.attr(f"{votes}_{name}") for name in ("treeids", "nodeids", "ids")]
     weights = _numbers(c, f"{votes}_weights")
-    c.require("vote-lengths", weights is not None and all(len(one) == len(weights) for one in found))
+    c.require("vote-lengths", weights is not None and all(len(column) == len(weights) for column in columns))
     assert weights is not None
-    rows = list(zip(*found, strict=True))
+    rows = list(zip(*columns, strict=True))
 
     def grown(tree: int, node: int) -> Tree:
         mode, feature, yes, no, missing, split = nodes[tree, node]
         if mode == "LEAF":
-            mine = [(target, place) for place, (t, n, target) in enumerate(rows) if (t, n) == (tree, node)]
+            mine = [(target, vote) for vote, (t, n, target) in enumerate(rows) if (t, n) == (tree, node)]
             return Leaf(tuple(mine))
         return Branch(mode, feature, (float(split),), bool(missing), grown(tree, yes), grown(tree, no))
 
@@ -179,7 +179,7 @@ def _read(c: Call, x: Value, votes: str) -> tuple[list[Tree], Array, Sequence[in
         branches = [node for (t, _), node in nodes.items() if t == tree and node[0] != "LEAF"]
         below = {child for node in branches for child in node[2:4]}
         roots += [(tree, node) for t, node in nodes if t == tree and node not in below]
-    return [grown(*root) for root in roots], weights, found[2]
+    return [grown(*root) for root in roots], weights, columns[2]
 
 
 def _members(c: Call, modes: Array, splits: list[float]) -> list[tuple[float, ...]]:
@@ -231,8 +231,8 @@ def _taken(c: Call, x: Value, branch: Branch, splits: Sequence[float]) -> Value:
     v = x[:, branch.feature : branch.feature + 1]
     compared = _MODES.get(branch.mode, _MODES["BRANCH_EQ"])
     none = c.constant(False, "bool").broadcast(*v.shape)
-    found = reduce(lambda a, b: a | b, [compared(v, v.of(split)) for split in splits], none)
-    return found | v.isnan() if branch.missing else found & ~v.isnan()
+    matches = reduce(lambda a, b: a | b, [compared(v, v.of(split)) for split in splits], none)
+    return matches | v.isnan() if branch.missing else matches & ~v.isnan()
 
 
 class _Forest:
@@ -270,7 +270,7 @@ class _Forest:
 
     def _sum(self, parts: Value, added: Sequence[Value]) -> Value:
         n = parts.shape[0]
-        rows = [one.broadcast(n, self.targets).reshape(n, 1, self.targets) for one in added]
+        rows = [addend.broadcast(n, self.targets).reshape(n, 1, self.targets) for addend in added]
         return parts.concat(rows, 1).sum(1, keep=False) if rows else parts.sum(1, keep=False)
 
     def count(self, c: Call) -> Value:
@@ -285,8 +285,8 @@ class _Forest:
                 return walked(tree.yes).where(self.conditions[tree], walked(tree.no))
             table = np.full((1, self.slots, self.targets), least)
             taken = [0] * self.targets
-            for target, place in tree.votes:
-                table[0, taken[target], target] = 1 if weights is None else weights[place]
+            for target, vote in tree.votes:
+                table[0, taken[target], target] = 1 if weights is None else weights[vote]
                 taken[target] += 1
             return c.constant(table.reshape(1, -1).astype(np.int64 if weights is None else np.float64), to)
 
@@ -309,15 +309,17 @@ def _drawn(drawing: Drawing, others: list[float]) -> Array:
     attributes = drawing.attributes
     names = ("nodes_values", "nodes_values_as_tensor", "nodes_splits", "membership_values")
     given = [attributes[name] for name in names if attributes.get(name) is not None]
-    splits = np.concatenate([one.array() if isinstance(one, Tensor) else np.array(one, np.float32) for one in given])
+    splits = np.concatenate(
+        [numbers.array() if isinstance(numbers, Tensor) else np.array(numbers, np.float32) for numbers in given]
+    )
     splits = np.unique(splits[np.isfinite(splits)].astype(np.float64))
     dtype = drawing.type.dtype
     if drawing.type.format:
         sides = [side for end in (-np.inf, np.inf) for side in _next(splits, dtype, end)]
         pool = np.array([*splits, *splits, *sides, *((splits[1:] + splits[:-1]) / 2), -100.0, 100.0, *others])
     else:
-        whole = np.floor(splits)
-        pool = np.array([*whole, *(whole + 1), *(whole - 1), -100.0, 100.0])
+        floors = np.floor(splits)
+        pool = np.array([*floors, *(floors + 1), *(floors - 1), -100.0, 100.0])
     return np.asarray(pool[drawing.draw.below(len(pool), drawing.size)])
 
 

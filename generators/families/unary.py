@@ -12,8 +12,8 @@ def _each(function: str) -> Reference:
     """
 
     def reference(_: Call, x: Value) -> Value:
-        found: Value = getattr(x, function)()
-        return found
+        result: Value = getattr(x, function)()
+        return result
 
     return reference
 

@@ -23,16 +23,18 @@ def encoded_webp(samples: Array) -> bytes:
     height, width, _ = samples.shape
     lengths = [(7, 8, 9, 9)[i % 4] for i in range(256)]
     of_lengths = {7: 1, 8: 2, 9: 2}
-    short, words = ({s: code for code, s in _table(one).items()} for one in (of_lengths, dict(enumerate(lengths))))
-    told = "0" + _bits(len(_ORDER[:13]) - 4, 4) + "".join(_bits(of_lengths.get(one, 0), 3) for one in _ORDER[:13])
-    told += "1" + _bits(3, 3) + _bits(254, 8)  # 256 lengths follow
-    told += "".join(short[one] for one in lengths)
+    short, words = ({s: code for code, s in _table(sizes).items()} for sizes in (of_lengths, dict(enumerate(lengths))))
+    table = (
+        "0" + _bits(len(_ORDER[:13]) - 4, 4) + "".join(_bits(of_lengths.get(length, 0), 3) for length in _ORDER[:13])
+    )
+    table += "1" + _bits(3, 3) + _bits(254, 8)  # 256 lengths follow
+    table += "".join(short[length] for length in lengths)
     opaque, nowhere = "101" + _bits(255, 8), "100" + _bits(0, 1)
     head = _bits(0x2F, 8) + _bits(width - 1, 14) + _bits(height - 1, 14) + "0000"
-    head += "1" + _bits(_LESS_GREEN, 2) + "0" + "00" + told * 3 + opaque + nowhere
+    head += "1" + _bits(_LESS_GREEN, 2) + "0" + "00" + table * 3 + opaque + nowhere
     red, green, blue = np.moveaxis(samples.astype(np.int64), -1, 0)
     pixels = np.stack([green, (red - green) % 256, (blue - green) % 256], -1)
-    text = head + "".join(words[one] for one in pixels.reshape(-1).tolist())
+    text = head + "".join(words[pixel] for pixel in pixels.reshape(-1).tolist())
     text += "0" * (-len(text) % 16)
     content = bytes(int(text[at : at + 8][::-1], 2) for at in range(0, len(text), 8))
     chunk = b"VP8L" + struct.pack("<I", len(content)) + content
@@ -77,22 +79,22 @@ class _Stream:
     """Bits in reading order; numbers have their lowest bit first, codes their highest."""
 
     def __init__(self, bits: str) -> None:
-        self._bits, self._place = bits, 0
+        self._bits, self._position = bits, 0
 
     def number(self, size: int) -> int:
         """The next number. Raises ValueError at the end."""
-        found = self._bits[self._place : self._place + size]
-        self._place += size
-        if len(found) < size:
+        bits = self._bits[self._position : self._position + size]
+        self._position += size
+        if len(bits) < size:
             raise ValueError("the stream ends")
-        return int(found[::-1] or "0", 2)
+        return int(bits[::-1] or "0", 2)
 
     def symbol(self, table: Mapping[str, int]) -> int:
         """The next symbol; a table's only symbol takes no bit."""
         if "" in table:
             return table[""]
-        found, self._place = read_code(self._bits, self._place, table)
-        return found
+        symbol, self._position = read_code(self._bits, self._position, table)
+        return symbol
 
     def table(self, count: int) -> Mapping[str, int]:
         """The next code table, for `count` symbols."""
@@ -105,13 +107,13 @@ class _Stream:
         lengths, last = list[int](), 8
         while len(lengths) < count and left:
             left -= 1
-            told = self.symbol(shorts)
-            if told < 16:
-                lengths.append(told)
-                last = told or last
+            symbol = self.symbol(shorts)
+            if symbol < 16:
+                lengths.append(symbol)
+                last = symbol or last
             else:
-                bits, least = {16: (2, 3), 17: (3, 3), 18: (7, 11)}[told]
-                lengths += [last if told == 16 else 0] * (least + self.number(bits))
+                bits, least = {16: (2, 3), 17: (3, 3), 18: (7, 11)}[symbol]
+                lengths += [last if symbol == 16 else 0] * (least + self.number(bits))
         return _table(dict(enumerate(lengths)))
 
 
@@ -121,7 +123,9 @@ def _bits(number: int, size: int) -> str:
 
 def _table(lengths: Mapping[int, int]) -> dict[str, int]:
     """The codes of symbols with a length; a single one has an empty code."""
-    symbols: Sequence[int] = sorted((one for one in lengths if lengths[one]), key=lambda one: (lengths[one], one))
+    symbols: Sequence[int] = sorted(
+        (symbol for symbol in lengths if lengths[symbol]), key=lambda symbol: (lengths[symbol], symbol)
+    )
     if len(symbols) == 1:
         return {"": symbols[0]}
-    return canonical([sum(lengths[one] == size for one in symbols) for size in range(1, 16)], symbols)
+    return canonical([sum(lengths[symbol] == size for symbol in symbols) for size in range(1, 16)], symbols)
