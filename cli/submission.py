@@ -157,7 +157,7 @@ def _digest(manifest: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Opened:
-    """A submission whose files match its manifest, `description`; `manifest` is its bytes, `signature` the file beside it."""
+    """A submission whose files match its manifest, `description`, of the bytes `manifest`; `signature` is beside it."""
 
     description: Mapping[str, Any]
     manifest: bytes
