@@ -187,7 +187,7 @@ def with_case(known: Exercise, row: Row) -> Exercise:
 
 def _set(row: Row) -> set[str]:
     """Return the attributes that a case sets to a value other than their default, or to the type's only value."""
-    made = {typed.attribute for typed in row.version.types_from.values()}
+    made = {source.attribute for source in row.version.types_from.values()}
     return {
         attribute.name
         for attribute in row.version.signature.attributes
