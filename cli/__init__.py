@@ -52,20 +52,20 @@ def failed_unexpectedly(error: Exception) -> int:
         traceback.print_exception(error)
         return failed
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _EXHAUSTED):
-        told = f"this machine, or a limit such as `ulimit`, allows no more: {str(error) or type(error).__name__}"
+        message = f"this machine, or a limit such as `ulimit`, allows no more: {str(error) or type(error).__name__}"
     elif isinstance(error, OSError):
-        told = str(error)
+        message = str(error)
     else:
         at = traceback.extract_tb(error.__traceback__)[-1:]
-        place = f" ({Path(at[0].filename).name}:{at[0].lineno})" if at else ""
+        origin = f" ({Path(at[0].filename).name}:{at[0].lineno})" if at else ""
         words = " ".join(str(error)[:_LONGEST].split())
-        told = (
-            f"failed unexpectedly: {type(error).__name__}: {words}{place}\n"
+        message = (
+            f"failed unexpectedly: {type(error).__name__}: {words}{origin}\n"
             "  if a file that it reads is damaged, restore it; if none is, this is a mistake of opconform: report it\n"
             "  to the project, with the output of the same command under OPCONFORM_TRACEBACK=1"
         )
     with suppress(OSError, MemoryError):
-        click.echo(f"opconform: {told}", err=True)
+        click.echo(f"opconform: {message}", err=True)
     return failed
 
 
@@ -80,8 +80,8 @@ def _check_address_space() -> None:
         return
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # each thread takes address space
     if limit < _LEAST_ADDRESSES:
-        told = f"is {limit >> 20} MiB; at least {_LEAST_ADDRESSES >> 20} are needed"
-        click.echo(f"opconform: the limit of address space (`ulimit -v`) {told}", err=True)
+        problem = f"is {limit >> 20} MiB; at least {_LEAST_ADDRESSES >> 20} are needed"
+        click.echo(f"opconform: the limit of address space (`ulimit -v`) {problem}", err=True)
         sys.exit(3)
 
 

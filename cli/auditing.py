@@ -39,49 +39,49 @@ def audited(standard: str, *, specs: Path | None, as_json: bool, markdown: Path 
         print(f"opconform: the library of {standard} was lost: {error}", file=sys.stderr)
         return iter(()), _FAILED
     touched, ids = exercised(source, standard)
-    found = audit(source.library, standard, touched, reading)
+    result = audit(source.library, standard, touched, reading)
     others = () if specs is None else shipped().specs()
     broken = breaches(source, _specs(source.library, standard), by_version(ids), others)
-    found = replace(found, breaches=broken.errors, gaps=(*found.gaps, *broken.untouched))
-    lacking = found.without_spec if standard == "onnx" and specs is None else ()
+    result = replace(result, breaches=broken.errors, gaps=(*result.gaps, *broken.untouched))
+    lacking = result.without_spec if standard == "onnx" and specs is None else ()
     if markdown is not None:
-        write_text(markdown, _page(found, source, touched, by_version(ids), lacking))
-    lines = iter([found.to_json()]) if as_json else chain(_lines(found), (f"no spec: {name}" for name in lacking))
-    is_open = found.findings.differences or found.breaches or lacking
-    return lines, _FAILED if found.findings.failures else int(bool(is_open))
+        write_text(markdown, _page(result, source, touched, by_version(ids), lacking))
+    lines = iter([result.to_json()]) if as_json else chain(_lines(result), (f"no spec: {name}" for name in lacking))
+    is_open = result.findings.differences or result.breaches or lacking
+    return lines, _FAILED if result.findings.failures else int(bool(is_open))
 
 
 def _specs(library: Library, standard: str) -> list[Spec]:
     return [library.spec(name) for name in library.operators() if name.startswith(f"{standard}/")]
 
 
-def _lines(found: Audit) -> Iterator[str]:
-    against = f"{found.authority.source} {found.authority.version}"
-    yield from map(str, found.findings.differences)
-    yield from map(str, found.breaches)
-    yield from (f"disputed: {error}" for error in found.findings.disputed)
-    yield from (f"unchecked: {words}" for words in found.findings.unchecked)
-    yield from (f"not asked: {words}" for words in found.findings.failures)
-    yield from (f"more than the spec: {words}" for words in found.findings.beyond)
-    count = len(found.findings.differences)
+def _lines(result: Audit) -> Iterator[str]:
+    against = f"{result.authority.source} {result.authority.version}"
+    yield from map(str, result.findings.differences)
+    yield from map(str, result.breaches)
+    yield from (f"disputed: {error}" for error in result.findings.disputed)
+    yield from (f"unchecked: {words}" for words in result.findings.unchecked)
+    yield from (f"not asked: {words}" for words in result.findings.failures)
+    yield from (f"more than the spec: {words}" for words in result.findings.beyond)
+    count = len(result.findings.differences)
     verdict = "no differences" if not count else f"{count} difference{'s' if count > 1 else ''}"
-    yield f"{found.standard}: {verdict} from {against}"
-    count = len(found.breaches)
+    yield f"{result.standard}: {verdict} from {against}"
+    count = len(result.breaches)
     kept = "holds" if not count else f"is broken in {count} place{'s' if count > 1 else ''}"
     yield f"the contract between spec files and references {kept}"
-    if found.authority.untold:
-        yield f"not shown by {against}: {'; '.join(found.authority.untold)}"
-    yield from _coverage(found)
-    if uncounted := found.authority.uncounted:
+    if result.authority.untold:
+        yield f"not shown by {against}: {'; '.join(result.authority.untold)}"
+    yield from _coverage(result)
+    if uncounted := result.authority.uncounted:
         yield f"types of {len(uncounted)} operator versions are not counted, because no operation could be made"
-    for gap in found.gaps:
+    for gap in result.gaps:
         yield f"no case: {gap}"
 
 
-def _coverage(found: Audit) -> Iterator[str]:
-    domains = [*found.domains.items()]
+def _coverage(result: Audit) -> Iterator[str]:
+    domains = [*result.domains.items()]
     if len(domains) > 1:
-        domains.append(("together", found.coverages))
+        domains.append(("together", result.coverages))
     yield f"{'coverage':<20}" + "".join(f"{name:>28}" for name, _ in domains)
     for field in fields(Coverages):
         label = field.name.replace("_", " ")
@@ -89,37 +89,37 @@ def _coverage(found: Audit) -> Iterator[str]:
 
 
 def _cell(coverages: Coverages, name: str) -> str:
-    one = getattr(coverages, name)
-    share = f"{100 * one.covered / one.total:5.1f} %" if one.total else " " * 7
-    return f"{one.covered:>7} / {one.total:<5}{share}"
+    coverage = getattr(coverages, name)
+    share = f"{100 * coverage.covered / coverage.total:5.1f} %" if coverage.total else " " * 7
+    return f"{coverage.covered:>7} / {coverage.total:<5}{share}"
 
 
 def _page(
-    found: Audit,
+    result: Audit,
     source: GeneratedCases,
     touched: Mapping[str, Exercise],
     ids: Mapping[str, Sequence[str]],
     lacking: Sequence[str],
 ) -> str:
     """Return coverage as a page of documentation."""
-    domains = [*found.domains.items(), ("together", found.coverages)]
+    domains = [*result.domains.items(), ("together", result.coverages)]
     counted = [
         [field.name.replace("_", " "), *(_cell(coverages, field.name).strip() for _, coverages in domains)]
         for field in fields(Coverages)
     ]
-    operators = [_operator_row(spec, touched, ids) for spec in _specs(source.library, found.standard)]
+    operators = [_operator_row(spec, touched, ids) for spec in _specs(source.library, result.standard)]
     missing: dict[str, dict[str, None]] = {}  # coverage of all versions of an operator, in order
-    for gap in found.gaps:
-        operator, _, words = gap.removeprefix(f"{found.standard}/").partition(": ")
+    for gap in result.gaps:
+        operator, _, words = gap.removeprefix(f"{result.standard}/").partition(": ")
         what, equals, value = words.removeprefix("no case ").partition(" = ")
         name = operator.rpartition("-")[0] or operator  # an operation of oneDNN has no version
         missing.setdefault(f"{name} {what}{equals}", {})[value] = None
-    against = f"{found.authority.source} {found.authority.version}"
+    against = f"{result.authority.source} {result.authority.version}"
     return "\n".join(
         [
-            f"# Coverage of {STANDARD_NAMES[found.standard]}",
+            f"# Coverage of {STANDARD_NAMES[result.standard]}",
             "",
-            f"Generated by `opconform dev audit {found.standard} --markdown`, compared with {against}. "
+            f"Generated by `opconform dev audit {result.standard} --markdown`, compared with {against}. "
             "[Audit](../audit.md) explains the counts.",
             "",
             *markdown_table(["", *(name for name, _ in domains)], counted),
@@ -161,7 +161,7 @@ def exercised(source: GeneratedCases, standard: str) -> tuple[dict[str, Exercise
 
     An invalid case only covers the clauses that it tests.
     """
-    found: dict[str, Exercise] = {}
+    exercises: dict[str, Exercise] = {}
     planned_ids: list[str] = []
     plan = planned(source.library, Selection((f"{standard}/*",)), from_lock=True)
     with tracked(plan, "planning") as ids:
@@ -169,8 +169,8 @@ def exercised(source: GeneratedCases, standard: str) -> tuple[dict[str, Exercise
             planned_ids.append(text)
             row = source.row(parse_id(text))
             name = str(row.version.operator)
-            found[name] = with_case(found.get(name, Exercise()), row)
-    return found, planned_ids
+            exercises[name] = with_case(exercises.get(name, Exercise()), row)
+    return exercises, planned_ids
 
 
 def with_case(known: Exercise, row: Row) -> Exercise:
@@ -180,14 +180,14 @@ def with_case(known: Exercise, row: Row) -> Exercise:
         return Exercise(known.types, known.attributes, clauses)
     version, types = row.version, row.id.types
     letters = free_letters(version)
-    varied = [*zip(letters, types, strict=False), *((letters[-1], one) for one in types[len(letters) :])]
+    varied = [*zip(letters, types, strict=False), *((letters[-1], type_) for type_ in types[len(letters) :])]
     tied = ((letter, bound_type(version, types, text)) for letter, text in version.signature.ties.items())
     return Exercise(known.types | {*varied, *tied}, known.attributes | _set(row), clauses)
 
 
 def _set(row: Row) -> set[str]:
     """Return the attributes that a case sets to a value other than their default, or to the type's only value."""
-    made = {told.attribute for told in row.version.types_from.values()}
+    made = {source.attribute for source in row.version.types_from.values()}
     return {
         attribute.name
         for attribute in row.version.signature.attributes

@@ -42,24 +42,24 @@ class Checked:
 def backend_lines(*, as_json: bool, check: bool) -> Iterator[tuple[str, bool]]:
     """Yield a line for each backend, and whether it reports a failure; with `check`, a case runs on each backend."""
     known = known_backends()
-    names = max(len(one.name) for one in known)
-    for one in known:
-        checked = check_backend(one) if check else None
-        line = json.dumps(_facts(one, checked)) if as_json else _line(one, checked, names)
+    names = max(len(backend.name) for backend in known)
+    for backend in known:
+        checked = check_backend(backend) if check else None
+        line = json.dumps(_facts(backend, checked)) if as_json else _line(backend, checked, names)
         yield line, checked is not None and checked.is_failure
 
 
-def check_backend(one: KnownBackend) -> Checked:
+def check_backend(backend: KnownBackend) -> Checked:
     """Run a case of the first standard that a backend implements; a backend that is not installed is skipped."""
     limits, source = Limits(), CasesOfEveryKind()
-    if not one.installed:
+    if not backend.installed:
         return Checked(SKIPPED)  # its line says what to install
     try:
-        assignment = Assignment(backend_spec(one.name), source)
+        assignment = Assignment(backend_spec(backend.name), source)
         standards = standards_of(assignment, limits)
         case = next((CASES[standard] for standard in standards if standard in CASES), None)
-        found = run_cases(assignment, [[case]] if case else [], jobs=1, limits=limits)
-        result = next((one.result for one in found if isinstance(one, Judged)), None)
+        results = run_cases(assignment, [[case]] if case else [], jobs=1, limits=limits)
+        result = next((judged.result for judged in results if isinstance(judged, Judged)), None)
     except (OpconformError, NotInstalled) as error:
         needs = isinstance(error, WorkerStartError) and error.kind == NeedsArgumentError.__name__
         return Checked(SKIPPED if needs else NOT_OPENED, str(error))
@@ -68,25 +68,25 @@ def check_backend(one: KnownBackend) -> Checked:
     return Checked(str(result.outcome), (result.detail or "").partition("\n")[0])
 
 
-def _facts(one: KnownBackend, checked: Checked | None) -> dict[str, Any]:
+def _facts(backend: KnownBackend, checked: Checked | None) -> dict[str, Any]:
     facts = {
-        "name": one.name,
-        "version": one.version,
-        "standards": list(one.standards),
-        "summary": one.summary,
-        "installed": one.installed,
-        "found": one.origin,
-        "install": one.install,
-        "lacks": one.lacks,
+        "name": backend.name,
+        "version": backend.version,
+        "standards": list(backend.standards),
+        "summary": backend.summary,
+        "installed": backend.installed,
+        "found": backend.origin,
+        "install": backend.install,
+        "lacks": backend.lacks,
     }
     return facts if checked is None else {**facts, "check": checked.outcome, "words": checked.words}
 
 
-def _line(one: KnownBackend, checked: Checked | None, width: int) -> str:
-    state = f"{one.origin}" if one.installed else f"not installed: {one.install or 'see its documentation'}"
-    state = f"not usable here: {one.lacks}" if one.lacks else state
-    version, standards = one.version or "-", ", ".join(one.standards) or "-"
-    line = f"{one.name:<{width}} {version:<12} {standards:<9} {one.summary} ({state})"
+def _line(backend: KnownBackend, checked: Checked | None, width: int) -> str:
+    state = f"{backend.origin}" if backend.installed else f"not installed: {backend.install or 'see its documentation'}"
+    state = f"not usable here: {backend.lacks}" if backend.lacks else state
+    version, standards = backend.version or "-", ", ".join(backend.standards) or "-"
+    line = f"{backend.name:<{width}} {version:<12} {standards:<9} {backend.summary} ({state})"
     if checked is None:
         return line
     return f"{checked.outcome:<11} {line}" + (f"\n    {printable(checked.words)}" if checked.words else "")

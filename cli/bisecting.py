@@ -56,10 +56,10 @@ class Bisection:
             self.tell(f"{version:<12} {result.outcome}{f': {printable(words)[:_SHOWN]}' if words else ''}")
         return self.outcomes[version]
 
-    def end(self, place: int) -> str:
-        """Return the first release on which the case can be judged, or with a `place` of -1 the last."""
+    def end(self, index: int) -> str:
+        """Return the first release on which the case can be judged, or with an `index` of -1 the last."""
         while self.releases:
-            version = self.releases[place]
+            version = self.releases[index]
             if self.outcome(version) is not None:
                 return version
         raise OpconformError("the case can be judged on no release")
@@ -71,19 +71,19 @@ class Bisection:
             if not between:
                 return low, high
             middle = between[len(between) // 2]
-            found = self.outcome(middle)
-            if found == self.outcomes[low]:
+            outcome = self.outcome(middle)
+            if outcome == self.outcomes[low]:
                 low = middle
-            elif found is not None:
+            elif outcome is not None:
                 high = middle
 
     def changes(self, low: str, high: str) -> list[tuple[str, str]]:
         """Return changes that lead from the verdict on `low` to that on `high`, oldest first; there may be others."""
-        found = []
+        changes = []
         while self.outcomes[low] != self.outcomes[high]:
-            found.append(self.change(low, high))
-            low = found[-1][1]
-        return found
+            changes.append(self.change(low, high))
+            low = changes[-1][1]
+        return changes
 
 
 def run_bisect(
@@ -120,10 +120,13 @@ def run_bisect(
         low, high = search.end(0), search.end(-1)
         _check_ends(good, bad, search.outcomes)
         changes = search.changes(low, high)
-    told = [f"{search.outcomes[one]} up to {one}, {search.outcomes[other]} from {other} on" for one, other in changes]
+    lines = [
+        f"{search.outcomes[earlier]} up to {earlier}, {search.outcomes[later]} from {later} on"
+        for earlier, later in changes
+    ]
     if not changes:
-        told = [f"{search.outcomes[low]} on {low} and on {high}; name releases that differ by --good and --bad"]
-    for words in told:
+        lines = [f"{search.outcomes[low]} on {low} and on {high}; name releases that differ by --good and --bad"]
+    for words in lines:
         click.echo(f"{case.id} on {backend}: {words}")
     return 0 if changes else NOTHING_CHANGED
 
@@ -131,17 +134,17 @@ def run_bisect(
 def _between(known: Sequence[str], good: str | None, bad: str | None) -> list[str]:
     """Return the releases to search, oldest first. Raises OpconformError if there are fewer than two."""
     named = [version for version in (good, bad) if version is not None]
-    found = sorted({*known, *named}, key=release_of)
-    ends = sorted(map(found.index, named))
+    candidates = sorted({*known, *named}, key=release_of)
+    ends = sorted(map(candidates.index, named))
     if len(ends) == 2:
-        found = found[ends[0] : ends[1] + 1]
+        candidates = candidates[ends[0] : ends[1] + 1]
     elif good is not None:
-        found = found[ends[0] :]
+        candidates = candidates[ends[0] :]
     elif bad is not None:
-        found = found[: ends[0] + 1]
-    if len(found) < 2:
-        raise OpconformError(f"there are fewer than two releases to search: {', '.join(found) or 'none'}")
-    return found
+        candidates = candidates[: ends[0] + 1]
+    if len(candidates) < 2:
+        raise OpconformError(f"there are fewer than two releases to search: {', '.join(candidates) or 'none'}")
+    return candidates
 
 
 def _check_ends(good: str | None, bad: str | None, outcomes: Mapping[str, Outcome]) -> None:
@@ -154,9 +157,9 @@ def _check_ends(good: str | None, bad: str | None, outcomes: Mapping[str, Outcom
 
 
 def _judged(assignment: Assignment, case_id: str, limits: Limits) -> Result:
-    for found in run_cases(assignment, [[case_id]], jobs=1, limits=limits):
-        if isinstance(found, Judged) and found.result.outcome is not Outcome.RUNNER_ERROR:
-            return found.result
-        if isinstance(found, Judged):
-            raise OpconformError(f"our side failed: {found.result.detail}")
+    for event in run_cases(assignment, [[case_id]], jobs=1, limits=limits):
+        if isinstance(event, Judged) and event.result.outcome is not Outcome.RUNNER_ERROR:
+            return event.result
+        if isinstance(event, Judged):
+            raise OpconformError(f"our side failed: {event.result.detail}")
     raise OpconformError("the case has no result")

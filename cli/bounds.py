@@ -17,26 +17,26 @@ def blindness(expectations: Iterable[Expectation]) -> dict[str, tuple[int, int]]
     A mistake would not show if an option admits any value, or has a bound that exceeds the magnitude and no bound on
     the second moment.
     """
-    found: dict[str, tuple[int, int]] = {}
+    counts: dict[str, tuple[int, int]] = {}
     for expectation in expectations:
         for type_, blind in _blind(expectation):
-            count, seen = found.get(type_, (0, 0))
-            found[type_] = count + blind.size, seen + int(np.count_nonzero(blind))
-    return found
+            count, seen = counts.get(type_, (0, 0))
+            counts[type_] = count + blind.size, seen + int(np.count_nonzero(blind))
+    return counts
 
 
 def _blind(expectation: Expectation) -> Iterator[tuple[str, Array]]:
     """Yield the type of each output, and which of its elements some option leaves open."""
     usual = next((o for o in expectation.options if o.kind == "values"), None)
     strict = [o for o in expectation.options if o.level == "strict"]
-    for place, bounds in enumerate(() if usual is None else usual.outputs):
+    for position, bounds in enumerate(() if usual is None else usual.outputs):
         blind = np.zeros(bounds.value.shape, bool)
         for option in strict:
             applies = option.applies.reshape(-1, *(1,) * len(bounds.shape))
             if option.kind == "anything":
                 blind |= applies
-            elif len(option.outputs) > place and option.outputs[place].shape == bounds.shape:
-                blind |= applies & _vacuous(option.outputs[place])
+            elif len(option.outputs) > position and option.outputs[position].shape == bounds.shape:
+                blind |= applies & _vacuous(option.outputs[position])
         yield bounds.type, blind
 
 
@@ -47,20 +47,20 @@ def tightness(expectations: Iterable[Expectation]) -> dict[str, tuple[float, flo
     of the cases' medians, because one large tensor has more elements than all others. The widest bound only covers
     elements in which a mistake can show.
     """
-    found: dict[str, list[tuple[Array, float]]] = {}
+    by_type: dict[str, list[tuple[Array, float]]] = {}
     for expectation in expectations:
         usual = next((o for o in expectation.options if o.kind == "values"), None)
         if usual is None:
             continue
         for bounds in usual.outputs:
             if element_type(bounds.type).kind == "float" and bounds.value.size:
-                found.setdefault(bounds.type, []).append(_ulps(bounds, usual.applies))
-    told: dict[str, tuple[float, float]] = {}
-    for type_, parts in found.items():
+                by_type.setdefault(bounds.type, []).append(_ulps(bounds, usual.applies))
+    ulps: dict[str, tuple[float, float]] = {}
+    for type_, parts in by_type.items():
         medians = np.concatenate([of_cases for of_cases, _ in parts])
         if medians.size:
-            told[type_] = float(np.median(medians)), max(widest for _, widest in parts)
-    return told
+            ulps[type_] = float(np.median(medians)), max(widest for _, widest in parts)
+    return ulps
 
 
 def _ulps(bounds: Bounds, applies: Array) -> tuple[Array, float]:

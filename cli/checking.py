@@ -18,12 +18,12 @@ def checked_lines(backend: str, seconds: float) -> Iterator[tuple[str, bool]]:
     try:
         if check.told is not None:
             yield f"{check.told.name} {check.told.version}: {', '.join(check.told.standards)}", False
-        for one in check.steps():
-            if one.problem is not None:
-                yield f"wrong    {one.step}: {one.problem}\n         {one.hint}", True
-            elif one.skipped is not None:
-                yield f"skipped  {one.step}: {one.skipped}", False
+        for checked in check.steps():
+            if checked.problem is not None:
+                yield f"wrong    {checked.step}: {checked.problem}\n         {checked.hint}", True
+            elif checked.skipped is not None:
+                yield f"skipped  {checked.step}: {checked.skipped}", False
             else:
-                yield f"ok       {one.step}", False
+                yield f"ok       {checked.step}", False
     finally:
         check.close()

@@ -79,11 +79,11 @@ def claims_of_folder(folder: Path, backend: str | None, *, as_json: bool) -> str
     name = backend or names[0]
     if name not in names:
         raise OpconformError(f"{folder / RUN}: has no backend {name!r}; it has {', '.join(names)}")
-    every = list(supported(one for one in read_results(folder) if one.backend == name))
+    every = list(supported(result for result in read_results(folder) if result.backend == name))
     limits, claims = limited(every)
-    if not any(one.versions for one in claims.values()):
+    if not any(claim.versions for claim in claims.values()):
         raise OpconformError(f"{name} supports none of the cases that were run, so there is nothing to claim")
-    kept = {operator: _told(claim) for operator, claim in claims.items() if claim.versions}
+    kept = {operator: _entry(claim) for operator, claim in claims.items() if claim.versions}
     if as_json:
         return json.dumps({"operators": kept} | ({"limits": limits} if limits else {}), indent=1) + "\n"
     # JSON is also YAML, with every string quoted
@@ -124,23 +124,25 @@ def limited(every: Sequence[Support]) -> tuple[dict[str, Any], dict[str, Operato
 
     A library that does not know newer opsets refuses all models that use them, whatever the operator.
     """
-    newest = max(one.opset if one.supported else 0 for one in every) if every else 0
+    newest = max(support.opset if support.supported else 0 for support in every) if every else 0
     limits: dict[str, Any] = {}
-    if beyond := [one.opset for one in every if one.opset > newest]:
+    if beyond := [support.opset for support in every if support.opset > newest]:
         limits["opset"] = min(beyond) - 1
-        every = [one for one in every if one.opset <= newest]
-    static = [one for one in every if not one.dynamic]
-    claims, of_static = ({name: largest(one) for name, one in _by_operator(some).items()} for some in (every, static))
-    if sum(one.claimed for one in of_static.values()) > sum(one.claimed for one in claims.values()):
+        every = [support for support in every if support.opset <= newest]
+    static = [support for support in every if not support.dynamic]
+    claims, of_static = (
+        {name: largest(members) for name, members in _by_operator(some).items()} for some in (every, static)
+    )
+    if sum(claim.claimed for claim in of_static.values()) > sum(claim.claimed for claim in claims.values()):
         return {**limits, "shapes": ["static"]}, of_static
     return limits, claims
 
 
 def _by_operator(every: Sequence[Support]) -> dict[str, list[Support]]:
-    found: dict[str, list[Support]] = {}
-    for one in every:
-        found.setdefault(one.operator, []).append(one)
-    return found
+    by_operator: dict[str, list[Support]] = {}
+    for support in every:
+        by_operator.setdefault(support.operator, []).append(support)
+    return by_operator
 
 
 def _operator(case: CaseId) -> tuple[str, str]:
@@ -153,42 +155,47 @@ def largest(supports: Sequence[Support]) -> OperatorClaim:
 
     It may not be the largest possible claim: versions and types are dropped one at a time.
     """
-    versions, types = {one.version for one in supports}, {name for one in supports for name in one.types}
+    versions, types = (
+        {support.version for support in supports},
+        {name for support in supports for name in support.types},
+    )
 
     def inside(without: tuple[str, str] | None = None) -> list[Support]:
         return [
-            one
-            for one in supports
-            if one.version in versions and types.issuperset(one.types) and (without is None or not _has(one, without))
+            support
+            for support in supports
+            if support.version in versions
+            and types.issuperset(support.types)
+            and (without is None or not _has(support, without))
         ]
 
-    while refused := [one for one in inside() if one.unsupported]:
-        every = sum(one.supported for one in inside())
-        words = {("version", one.version) for one in refused} | {
-            ("type", name) for one in refused for name in one.types
+    while refused := [support for support in inside() if support.unsupported]:
+        every = sum(support.supported for support in inside())
+        words = {("version", support.version) for support in refused} | {
+            ("type", name) for support in refused for name in support.types
         }
-        cost = {word: every - sum(one.supported for one in inside(word)) for word in words}
-        gain = {word: sum(one.unsupported for one in refused if _has(one, word)) for word in words}
+        cost = {word: every - sum(support.supported for support in inside(word)) for word in words}
+        gain = {word: sum(support.unsupported for support in refused if _has(support, word)) for word in words}
         kind, name = min(words, key=lambda word: (cost[word] / gain[word], -gain[word], word))
         (versions if kind == "version" else types).discard(name)
-    kept = [one for one in inside() if one.supported]
-    claimed = sum(one.supported for one in kept)
+    kept = [support for support in inside() if support.supported]
+    claimed = sum(support.supported for support in kept)
     return OperatorClaim(
-        tuple(sorted({one.version for one in kept}, key=lambda text: (len(text), text))),
-        tuple(sorted({name for one in kept for name in one.types})),
+        tuple(sorted({support.version for support in kept}, key=lambda text: (len(text), text))),
+        tuple(sorted({name for support in kept for name in support.types})),
         claimed,
-        sum(one.supported for one in supports) - claimed,
-        next((one.example for one in supports if one.example), None),
+        sum(support.supported for support in supports) - claimed,
+        next((support.example for support in supports if support.example), None),
     )
 
 
-def _has(one: Support, word: tuple[str, str]) -> bool:
-    return one.version == word[1] if word[0] == "version" else word[1] in one.types
+def _has(support: Support, word: tuple[str, str]) -> bool:
+    return support.version == word[1] if word[0] == "version" else word[1] in support.types
 
 
-def _told(claim: OperatorClaim) -> dict[str, object]:
+def _entry(claim: OperatorClaim) -> dict[str, object]:
     """Return a claim in the form of profiles and of `hello`."""
-    told: dict[str, object] = {}
+    entry: dict[str, object] = {}
     if claim.versions != (NO_VERSION,):
-        told["versions"] = [int(one) if one.isdecimal() else one for one in claim.versions]
-    return {**told, "types": list(claim.types)} if claim.types else told
+        entry["versions"] = [int(version) if version.isdecimal() else version for version in claim.versions]
+    return {**entry, "types": list(claim.types)} if claim.types else entry

@@ -30,12 +30,12 @@ from .common import (
     path_option,
     planned,
     pop_sections,
+    printed,
+    printed_each,
     seconds_option,
     sections,
     selection_of,
     timeout_of,
-    told,
-    told_each,
 )
 
 
@@ -54,7 +54,7 @@ def export(**options: Any) -> int:
     """Write cases to files that any language can read, with a manifest: a corpus."""
     from .corpora import export as exported  # noqa: PLC0415
 
-    return told(exported(selection_of(options), **options))
+    return printed(exported(selection_of(options), **options))
 
 
 @command("opconform verify corpus\nopconform verify corpus.zip\nopconform verify submission.zip --key public.pem")
@@ -78,7 +78,7 @@ def verify(path: Path, key: Path | None, seed: int | None) -> int:
             raise click.UsageError(f"{name}: {path} is no submission.")
     from .corpora import verify as verified  # noqa: PLC0415
 
-    return told(*verified(path))
+    return printed(*verified(path))
 
 
 @command("opconform corpus-diff corpus-0.1.0.zip corpus\nopconform corpus-diff old/cases/manifests cases/manifests")
@@ -89,7 +89,7 @@ def corpus_diff(old: Path, new: Path, as_json: bool) -> int:
     """List added, removed and changed cases of two corpora or locks; exits 1 if there are any."""
     from .corpora import corpus_difference  # noqa: PLC0415
 
-    return told(*corpus_difference(old, new, as_json=as_json))
+    return printed(*corpus_difference(old, new, as_json=as_json))
 
 
 @command(
@@ -189,7 +189,7 @@ def known_results(folders: tuple[Path, ...], out: Path | None) -> int:
     """
     from .models import write_known_results  # noqa: PLC0415
 
-    return told(write_known_results(folders, out))
+    return printed(write_known_results(folders, out))
 
 
 @command("opconform dev lock --check\nopconform dev lock")
@@ -210,7 +210,7 @@ def lock(**options: Any) -> int:
     """
     from .locking import lock as locked  # noqa: PLC0415
 
-    return told(*locked(**options))
+    return printed(*locked(**options))
 
 
 @command("opconform dev audit onnx\nopconform dev audit --json\nopconform dev audit openvino")
@@ -225,7 +225,7 @@ def audit(standard: str, **options: Any) -> int:
     """
     from .auditing import audited  # noqa: PLC0415
 
-    return told(*audited(standard, **options))
+    return printed(*audited(standard, **options))
 
 
 @command(
@@ -233,11 +233,11 @@ def audit(standard: str, **options: Any) -> int:
     "opconform diff onnx/TopK-24 openvino/TopK-11\n"
     "opconform diff onnx/ReduceMean-13 onnx/ReduceMean-18 --json"
 )
-@click.argument("one", metavar="A")
-@click.argument("other", metavar="B")
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
 @JSON
 @SPECS
-def diff(one: str, other: str, as_json: bool, specs: Path | None) -> None:
+def diff(first: str, second: str, as_json: bool, specs: Path | None) -> None:
     """Compare two operator versions: signatures, and the smallest inputs that they answer differently.
 
     A and B belong to the same standard or to two, such as onnx/ReduceMean-13 and openvino/ReduceMean-1. If one is bound
@@ -250,16 +250,16 @@ def diff(one: str, other: str, as_json: bool, specs: Path | None) -> None:
     from ..reports.difference import difference_json, difference_report  # noqa: PLC0415
 
     source = GeneratedCases(specs)
-    bond = bond_of(source, one, other)
+    bond = bond_of(source, first, second)
     if bond is not None:
         if as_json:
             click.echo(bond_json(source, bond))
         else:
             bond_report(Console(), source, bond)
     elif as_json:
-        click.echo(difference_json(one, other, specs))
+        click.echo(difference_json(first, second, specs))
     else:
-        difference_report(Console(), one, other, specs)
+        difference_report(Console(), first, second, specs)
 
 
 @command("opconform dev page onnx/ReduceMean openvino/ReduceMean onednn/ReduceMean --title 'The mean' > mean.md")
@@ -315,7 +315,7 @@ def check_runner(backend: str, timeout: float) -> int:
     """
     from .checking import checked_lines  # noqa: PLC0415
 
-    mistakes = told_each(checked_lines(backend, timeout))
+    mistakes = printed_each(checked_lines(backend, timeout))
     click.echo(f"{mistakes or 'no'} mistake{'s' * (mistakes != 1)} found")
     return int(bool(mistakes))
 
@@ -506,9 +506,9 @@ def finding(folders: tuple[Path, ...], out: Path, limit: int | None, partial: bo
     from ..reports.tables import count  # noqa: PLC0415
 
     wholes = put_together(folders, partial=partial)
-    found = list(islice(findings_of(wholes, count(wholes), CasesOfEveryKind()), limit))
-    write_findings(found, out)
-    click.echo(f"{len(found):,} finding{'s' * (len(found) != 1)}: {out / 'index.md'}")
+    findings = list(islice(findings_of(wholes, count(wholes), CasesOfEveryKind()), limit))
+    write_findings(findings, out)
+    click.echo(f"{len(findings):,} finding{'s' * (len(findings) != 1)}: {out / 'index.md'}")
 
 
 @command(
@@ -550,7 +550,7 @@ def submit(folder: Path, out: Path, sign: Path | None, frozen: tuple[Path, ...])
     """Pack a results folder into one archive with its digest, which others judge again with `opconform verify`."""
     from .submission import submit as submitted  # noqa: PLC0415
 
-    return told(submitted(folder, out, sign, frozen))
+    return printed(submitted(folder, out, sign, frozen))
 
 
 _DB = path_option(
@@ -596,8 +596,8 @@ def compare(old: str, new: str, *, json: Path | None, markdown: Path | None, fai
 
     for target in filter(None, (json, markdown)):
         check_target(target)
-    with comparing.opened(old, partial=partial) as one, comparing.opened(new, partial=partial) as other:
-        comparison = comparing.compared(one, other)
+    with comparing.opened(old, partial=partial) as before, comparing.opened(new, partial=partial) as after:
+        comparison = comparing.compared(before, after)
     if json is not None:
         write_text(json, dumps(comparing.comparison_json(comparison), allow_nan=False, indent=2) + "\n")
     if markdown is not None:
@@ -635,7 +635,7 @@ def add(folders: tuple[Path, ...], db: Path, label: str | None, partial: bool) -
     """
     from ..reports.history.database import add as take_in  # noqa: PLC0415
 
-    return told(take_in(db, folders, label, partial=partial))
+    return printed(take_in(db, folders, label, partial=partial))
 
 
 @command(

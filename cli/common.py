@@ -126,8 +126,8 @@ def seconds_option(name: str, default: float, help_: str) -> Callable[[Command],
 
 def timeout_of(what: str) -> Callable[[Command], Command]:
     """Return the option with the time limit of a case that is run."""
-    told = f"Time limit of {what} in seconds; preparing its program may take three times as long."
-    return seconds_option("--timeout", 10.0, told)
+    help_ = f"Time limit of {what} in seconds; preparing its program may take three times as long."
+    return seconds_option("--timeout", 10.0, help_)
 
 
 def planned(command: Command) -> Command:
@@ -196,14 +196,14 @@ def selection_of(options: dict[str, Any]) -> Any:
     return Selection(tuple(options.pop("globs")), strength, *drawn, suite=options.pop("suite", None))
 
 
-def told(lines: Iterable[str], code: int = 0) -> int:
+def printed(lines: Iterable[str], code: int = 0) -> int:
     """Print lines, and return the exit code."""
     for line in lines:
         click.echo(line)
     return code
 
 
-def told_each(lines: Iterable[tuple[str, bool]]) -> int:
+def printed_each(lines: Iterable[tuple[str, bool]]) -> int:
     """Print lines, and return the number of those that report something wrong."""
     wrong = 0
     for line, is_wrong in lines:

@@ -72,45 +72,45 @@ def compare_data(path: Path, *, sample: int, markdown: Path | None, title: str, 
 
 def _theirs(path: Path, source: GeneratedCases) -> tuple[_SuiteContent, dict[str, list[Bench]]]:
     """Return what stored data covers, and its valid calls on which mutants can run, small ones first."""
-    found, put = _SuiteContent(), dict[str, list[Bench]]()
+    content, put = _SuiteContent(), dict[str, list[Bench]]()
     cases = ForeignCases(path)
-    for place, stored in cases.stored():
+    for data_set, stored in cases.stored():
         if isinstance(stored, str):
             continue
         try:
-            told = node_facts(stored, source.library)
+            facts = node_facts(stored, source.library)
         except OpconformError:  # several nodes, or an operator version without a spec
             continue
-        name = str(told.version.operator)
-        found.cases[name] += 1
-        found.touched[name] = _with(found.touched.get(name, Exercise()), told)
+        name = str(facts.version.operator)
+        content.cases[name] += 1
+        content.touched[name] = _with(content.touched.get(name, Exercise()), facts)
         try:
             if admitted(stored, source.library).invalid:
-                found.invalid[name] += 1
+                content.invalid[name] += 1
             else:
                 program, arrays = node_program(stored, source.library)
-                batch = Batch.of_case(stored.id, program, arrays, cases.expectation(place, stored))
+                batch = Batch.of_case(stored.id, program, arrays, cases.expectation(data_set, stored))
                 put.setdefault(name, []).extend(bench_of(source.library, batch))
         except OpconformError:  # not plain tensors, or inputs that a reference does not accept
             continue
-    return found, {name: sorted(every, key=lambda one: one.size) for name, every in put.items() if every}
+    return content, {name: sorted(every, key=lambda bench: bench.size) for name, every in put.items() if every}
 
 
-def _with(known: Exercise, told: NodeFacts) -> Exercise:
-    defaults = told.version.signature.defaults
-    given = {one.name for one in told.attributes if defaults.get(one.name) != one.value}
-    return Exercise(known.types | told.types, known.attributes | given)
+def _with(known: Exercise, facts: NodeFacts) -> Exercise:
+    defaults = facts.version.signature.defaults
+    given = {attribute.name for attribute in facts.attributes if defaults.get(attribute.name) != attribute.value}
+    return Exercise(known.types | facts.types, known.attributes | given)
 
 
 def _ours(source: GeneratedCases) -> _SuiteContent:
-    found = _SuiteContent()
+    content = _SuiteContent()
     for text in planned(source.library, Selection(("onnx/*",)), from_lock=True):
         row = source.row(parse_id(text))
         name = str(row.version.operator)
-        found.cases[name] += 1
-        found.invalid[name] += bool(row.rejected)
-        found.touched[name] = with_case(found.touched.get(name, Exercise()), row)
-    return found
+        content.cases[name] += 1
+        content.invalid[name] += bool(row.rejected)
+        content.touched[name] = with_case(content.touched.get(name, Exercise()), row)
+    return content
 
 
 _ABOUT_TOTALS = (
@@ -120,21 +120,21 @@ _ABOUT_TOTALS = (
 
 
 def _totals(theirs: _SuiteContent, ours: _SuiteContent, source: GeneratedCases) -> _Table:
-    extents = {name: one for group in onnx_authority().extents.values() for name, one in group.items()}
+    extents = {name: extent for group in onnx_authority().extents.values() for name, extent in group.items()}
     specs = [source.library.spec(name) for name in source.library.operators() if name.startswith("onnx/")]
     both = [coverages(extents, specs, suite.touched) for suite in (theirs, ours)]
     newest = {name.rpartition("-")[0]: name for name in sorted(extents, key=_number)}
     superseded = extents.keys() - newest.values()
     old = [sum(name in suite.touched for name in superseded) for suite in (theirs, ours)]
 
-    def told(name: str) -> list[str]:
-        return [f"{(one := getattr(found, name)).covered:,} of {one.total:,}" for found in both]
+    def covered(name: str) -> list[str]:
+        return [f"{(coverage := getattr(suite, name)).covered:,} of {coverage.total:,}" for suite in both]
 
     return ("", "theirs", "ours"), [
-        ("operator versions", *told("operator_versions")),
+        ("operator versions", *covered("operator_versions")),
         ("of these superseded", *(f"{count:,} of {len(superseded):,}" for count in old)),
-        ("type triples", *told("type_triples")),
-        ("attributes", *told("attributes")),
+        ("type triples", *covered("type_triples")),
+        ("attributes", *covered("attributes")),
         ("cases", *(f"{suite.cases.total():,}" for suite in (theirs, ours))),
         ("invalid calls among them", *(f"{suite.invalid.total():,}" for suite in (theirs, ours))),
     ]
@@ -147,7 +147,7 @@ def _sample(put: Mapping[str, Sequence[Bench]], size: int) -> list[str]:
     """Return the newest versions of some operators with stored data, evenly spread over their names."""
     newest = {name.rpartition("-")[0]: name for name in sorted(put, key=_number)}
     every = [newest[name] for name in sorted(newest)]
-    return [every[place * len(every) // size] for place in range(size)] if size < len(every) else every
+    return [every[index * len(every) // size] for index in range(size)] if size < len(every) else every
 
 
 def _number(version: str) -> int:
@@ -168,13 +168,13 @@ _ABOUT_MUTANTS = (
 )
 
 
-def _mutants(found: Mapping[str, tuple[_Exposure, _Exposure]]) -> _Table:
+def _mutants(exposures: Mapping[str, tuple[_Exposure, _Exposure]]) -> _Table:
     rows: list[Sequence[str]] = []
     totals: Counter[str] = Counter()
     head = ("operator version", "mutants", "theirs kill", "ours kill", "triggers", "theirs expose", "ours expose")
-    for name, (theirs, ours) in found.items():
+    for name, (theirs, ours) in exposures.items():
         pairs = zip(theirs, ours, strict=True)
-        numbers = [len(part) for one, other in pairs for part in (one | other, one, other)]
+        numbers = [len(part) for first, second in pairs for part in (first | second, first, second)]
         totals.update(dict(zip(head[1:], numbers, strict=True)))
         rows.append((name.removeprefix("onnx/"), *map(str, numbers)))
     rows.append(("total", *(f"{totals[column]:,}" for column in head[1:])))
@@ -186,10 +186,10 @@ _ABOUT_ALONE = (
 )
 
 
-def _alone(found: Mapping[str, tuple[_Exposure, _Exposure]]) -> _Table:
+def _alone(exposures: Mapping[str, tuple[_Exposure, _Exposure]]) -> _Table:
     rows: list[Sequence[str]] = [
         (name.removeprefix("onnx/"), ", ".join(f"`{mutant}`" for mutant in sorted(theirs - ours)))
-        for name, ((theirs, _), (ours, _)) in found.items()
+        for name, ((theirs, _), (ours, _)) in exposures.items()
         if theirs - ours
     ]
     return ("operator version", "mutants"), rows

@@ -67,8 +67,8 @@ def verify(path: Path) -> Lines:
     # the files' content is only read if it matches the sums
     wrong = [*differences(corpus.files, manifest, sums)] or [*chain(_inside(corpus), _contradictions(corpus))]
     if not wrong:
-        told = f"{counted(len(manifest.cases), 'case')}, {counted(len(sums.files) + 1, 'file')}"
-        return [f"whole: {told}", f"digest {sums.digest}"], 0
+        counts = f"{counted(len(manifest.cases), 'case')}, {counted(len(sums.files) + 1, 'file')}"
+        return [f"whole: {counts}", f"digest {sums.digest}"], 0
     more = [f"and {len(wrong) - 1:,} more"] if len(wrong) > 1 else []
     return [f"{path}: not whole: {counted(len(wrong), 'difference')}", wrong[0], *more], 1
 
@@ -83,8 +83,8 @@ def _inside(corpus: CorpusCases) -> Iterator[str]:
         yield f"changed: {MANIFEST} (its counts do not match its cases)"
     there = [size for path, size in corpus.files.sizes().items() if path not in (MANIFEST, SUMS)]
     if (len(there), sum(there)) != (manifest.files, manifest.size):
-        told = f"{manifest.files:,} files of {manifest.size:,} bytes; there are {len(there):,} of {sum(there):,}"
-        yield f"changed: {MANIFEST} (it says {told})"
+        words = f"{manifest.files:,} files of {manifest.size:,} bytes; there are {len(there):,} of {sum(there):,}"
+        yield f"changed: {MANIFEST} (it says {words})"
 
 
 def _contradictions(corpus: CorpusCases) -> Iterator[str]:
@@ -104,11 +104,11 @@ def _contradictions(corpus: CorpusCases) -> Iterator[str]:
 def corpus_difference(old: Path, new: Path, *, as_json: bool) -> Lines:
     """Return the differences of two corpora or locks, and the exit code: 1 if there are any. Raises OpconformError."""
     before, after = _side(old), _side(new)
-    found = difference(_compared(before, after), _compared(after, before))
-    code = 1 if found.change else 0
+    delta = difference(_compared(before, after), _compared(after, before))
+    code = 1 if delta.change else 0
     if as_json:
-        return [json.dumps(_json(found, before.suite, after.suite))], code
-    return [*_lines(found), _summary(found, before.suite, after.suite)], code
+        return [json.dumps(_json(delta, before.suite, after.suite))], code
+    return [*_lines(delta), _summary(delta, before.suite, after.suite)], code
 
 
 @dataclass(frozen=True)
@@ -127,48 +127,48 @@ def _side(path: Path) -> _Side:
         return _Side(lock.suite, lock.cases)
     if path.is_dir() and not (path / MANIFEST).exists() and (locks := read_locks(path)):
         newest = max((lock.suite for lock in locks.values()), key=lambda v: [int(part) for part in v.split(".")])
-        return _Side(newest, tuple(one for lock in locks.values() for one in lock.cases))
+        return _Side(newest, tuple(case for lock in locks.values() for case in lock.cases))
     manifest = read_manifest(open_files(path))
     cases = tuple(CaseDigests(name, c.case_digest, c.expectation_digest) for name, c in manifest.cases.items())
     return _Side(manifest.suite, cases, manifest.siblings)
 
 
-def _compared(one: _Side, other: _Side) -> list[CaseDigests]:
+def _compared(side: _Side, other: _Side) -> list[CaseDigests]:
     """Return the cases of a side, without the siblings, which a lock does not have."""
-    if one.siblings is None or other.siblings is not None:
-        return list(one.cases)
+    if side.siblings is None or other.siblings is not None:
+        return list(side.cases)
     known = {case.id for case in other.cases}
-    return [case for case in one.cases if case.id in known or case.id not in one.siblings]
+    return [case for case in side.cases if case.id in known or case.id not in side.siblings]
 
 
-def _lines(found: Difference) -> Iterator[str]:
-    yield from (f"added    {text}" for text in found.added)
-    yield from (f"removed  {text}" for text in found.removed)
-    yield from (f"changed  {text} (input or program)" for text in found.changed)
-    yield from (f"changed  {text} (expectation)" for text in found.expected)
+def _lines(delta: Difference) -> Iterator[str]:
+    yield from (f"added    {text}" for text in delta.added)
+    yield from (f"removed  {text}" for text in delta.removed)
+    yield from (f"changed  {text} (input or program)" for text in delta.changed)
+    yield from (f"changed  {text} (expectation)" for text in delta.expected)
 
 
-def _summary(found: Difference, suite: str, newer: str) -> str:
-    if not found.change:
+def _summary(delta: Difference, suite: str, newer: str) -> str:
+    if not delta.change:
         return "no difference"
     numbers = (
-        f"{len(found.added):,} added, {len(found.removed):,} removed, "
-        f"{len(found.changed) + len(found.expected):,} changed"
+        f"{len(delta.added):,} added, {len(delta.removed):,} removed, "
+        f"{len(delta.changed) + len(delta.expected):,} changed"
     )
-    least = least_version(suite, found.change)
-    return f"{numbers}: a {found.change.label} change, which needs version {least} or later; this is {newer}"
+    least = least_version(suite, delta.change)
+    return f"{numbers}: a {delta.change.label} change, which needs version {least} or later; this is {newer}"
 
 
-def _json(found: Difference, suite: str, newer: str) -> dict[str, object]:
+def _json(delta: Difference, suite: str, newer: str) -> dict[str, object]:
     return {
         "old": suite,
         "new": newer,
-        "change": found.change.label,
-        "least": least_version(suite, found.change),
-        "added": list(found.added),
-        "removed": list(found.removed),
-        "changed": list(found.changed),
-        "expectations": list(found.expected),
+        "change": delta.change.label,
+        "least": least_version(suite, delta.change),
+        "added": list(delta.added),
+        "removed": list(delta.removed),
+        "changed": list(delta.changed),
+        "expectations": list(delta.expected),
     }
 
 
@@ -233,8 +233,8 @@ def _written(
     for case in cases_of(source, siblings):
         writing.add(case)
     writing.finish()
-    told, strength = asdict(selection), "full" if selection.strength is None else selection.strength
-    kept = {name: told[name] for name in ("globs", "draws", "seed", "suite")}
+    values, strength = asdict(selection), "full" if selection.strength is None else selection.strength
+    kept = {name: values[name] for name in ("globs", "draws", "seed", "suite")}
     manifest = Manifest(
         form,
         suite_version(),
@@ -308,8 +308,8 @@ class _Writing:
     def finish(self) -> None:
         """Write the index, the clauses, and the tolerances that differ from the readers' defaults."""
         self.write(INDEX, "".join([index_head(self.format), *self.index]).encode())
-        told = {i: {"text": c.text, "status": c.status, "source": c.source} for i, c in sorted(self.clauses.items())}
-        self.write(CLAUSES, lined_json(told))
+        clauses = {i: {"text": c.text, "status": c.status, "source": c.source} for i, c in sorted(self.clauses.items())}
+        self.write(CLAUSES, lined_json(clauses))
         if self.format == "onnx":
             self._models()
             for model, (relative, absolute) in self.tolerances.items():
@@ -321,8 +321,8 @@ class _Writing:
         from ..cases.onnx_model import onnx_bytes  # noqa: PLC0415 - the npz form does without onnx
 
         for model, (program, shapes) in self.shapes.items():
-            static = all(isinstance(extent, int) for one in program.feeds for extent in one.dims)
-            known = tuple(next(iter(found)) if static and len(found) == 1 else None for found in shapes)
+            static = all(isinstance(extent, int) for feed in program.feeds for extent in feed.dims)
+            known = tuple(next(iter(possible)) if static and len(possible) == 1 else None for possible in shapes)
             self.write(f"{model}/model.onnx", onnx_bytes(program, known))
 
     def write(self, path: str, content: bytes) -> None:
@@ -333,11 +333,11 @@ class _Writing:
             sink.write(path, content)
 
 
-def _content(one: CorpusCase, form: Format) -> Iterator[tuple[str, bytes]]:
+def _content(case: CorpusCase, form: Format) -> Iterator[tuple[str, bytes]]:
     """Yield the files with a case's tensors, by name."""
     if form == "npz":
-        yield "case.npz", write_npz(tensors(one))
+        yield "case.npz", write_npz(tensors(case))
         return
-    yield from value_files(one)
-    if others := other_tensors(one.case):
+    yield from value_files(case)
+    if others := other_tensors(case.case):
         yield "bounds.pb", tensors_file(others)

@@ -64,7 +64,7 @@ class CorpusSuite(Suite):
 
     def disputed(self, selection: Selection) -> Mapping[str, str]:  # noqa: ARG002 - they are few
         """Return the clauses that were disputed when the corpus was written."""
-        return {name: told["source"] for name, told in self.source.clauses.items() if told["status"] == "disputed"}
+        return {name: entry["source"] for name, entry in self.source.clauses.items() if entry["status"] == "disputed"}
 
     @property
     def notes(self) -> Sequence[str]:
@@ -73,12 +73,12 @@ class CorpusSuite(Suite):
 
     def silences(self) -> Mapping[str, tuple[str, ...]]:
         """Return the silences of all operators, and those that are open in a case."""
-        found = silences()
+        answers = silences()
         for text in self.source.ids():
             for name, answer in self.source.labels(text):
-                if answer not in found.get(name, ()):
-                    found[name] = (*found.get(name, ()), answer)
-        return found
+                if answer not in answers.get(name, ()):
+                    answers[name] = (*answers.get(name, ()), answer)
+        return answers
 
     def _selected(self, selection: Selection) -> Iterator[str]:
         """Yield the ids of the selected cases; cases that are included for others' sake only if they are named."""
@@ -87,8 +87,8 @@ class CorpusSuite(Suite):
 
     def clause_text(self, operator_version: str, clause: str) -> str | None:  # noqa: ARG002 - as above
         """Return a clause's text."""
-        told = self.source.clauses.get(clause)
-        return None if told is None else clause_words(told["text"], told["status"])
+        entry = self.source.clauses.get(clause)
+        return None if entry is None else clause_words(entry["text"], entry["status"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return what identifies the corpus."""
@@ -110,14 +110,14 @@ class ForeignSuite(Suite):
     @property
     def notes(self) -> Sequence[str]:
         """Return how it is judged, and what was left out."""
-        told = [
+        lines = [
             f"expected values from files, within ONNX's own tolerances (rtol {RELATIVE:g}, atol {ABSOLUTE:g}), "
             "or those of a folder's data.json, not within derived bounds"
         ]
         if left := self.source.left_out:
-            told.append(f"{counted(len(left), 'data set')} left out; run.json lists them:")
-            told += [f"  {name}: {why}" for name, why in itertools.islice(left.items(), _LEFT_OUT)]
-        return told
+            lines.append(f"{counted(len(left), 'data set')} left out; run.json lists them:")
+            lines += [f"  {name}: {why}" for name, why in itertools.islice(left.items(), _LEFT_OUT)]
+        return lines
 
     def _selected(self, selection: Selection) -> Iterator[str]:
         return _admitted(self.source.ids(), selection)

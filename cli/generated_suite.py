@@ -192,22 +192,22 @@ def _counts(source: GeneratedCases, selection: Selection) -> Counter[str]:
     library = source.library
     usual = replace(selection, globs=(), standards=()) == Selection()
     operators = [operator for operator in library.operators() if may_select(selection, operator)]
-    locked = {name: found for name, found in locked_counts(library).items() if name in operators} if usual else {}
-    versions = [list(found) for found in locked.values()]
+    locked = {name: counts for name, counts in locked_counts(library).items() if name in operators} if usual else {}
+    versions = [list(counts) for counts in locked.values()]
     with contextlib.suppress(SpecError, SpecErrors) if locked else contextlib.nullcontext():  # reported after the list
         others = library.usable(operator for operator in operators if operator not in locked)
         versions += [[str(version.operator) for version in spec.versions.values()] for spec in others]
     wanted = [name for some in versions for name in some if selection.may_admit(name)]
-    known = {name: count for found in locked.values() for name, count in found.items()}
-    found = {name: known[name] for name in wanted if name in known and selection.admits(name, "")}
-    if len(found) == len(wanted):
-        return Counter(found)
+    known = {name: count for counts in locked.values() for name, count in counts.items()}
+    from_lock = {name: known[name] for name in wanted if name in known and selection.admits(name, "")}
+    if len(from_lock) == len(wanted):
+        return Counter(from_lock)
     if selection.globs or selection.suite:
         with tracked(selected(source, selection), "planning") as ids:
             return Counter(map(operator_version_of, ids))
-    left = {names[0]: names for some in versions if (names := [name for name in some if name not in found])}
+    left = {names[0]: names for some in versions if (names := [name for name in some if name not in from_lock])}
     planned = made_of_each(source, left, usable_cores(), functools.partial(_planned_counts, selection))
-    return sum(planned.values(), Counter(found))
+    return sum(planned.values(), Counter(from_lock))
 
 
 def _planned_counts(selection: Selection, source: GeneratedCases, _name: str, names: Sequence[str]) -> Counter[str]:

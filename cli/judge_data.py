@@ -44,8 +44,8 @@ class Judgement:
     def to_json(self) -> str:
         """Return it as a line of JSON."""
         why = self.explanation and {"verdict": self.explanation.verdict, "reason": self.explanation.reason}
-        told = {"path": self.path, "operator": self.operator, "outcome": self.outcome, "detail": self.detail}
-        return json.dumps({**told, "explained": why}, ensure_ascii=False)
+        verdict = {"path": self.path, "operator": self.operator, "outcome": self.outcome, "detail": self.detail}
+        return json.dumps({**verdict, "explained": why}, ensure_ascii=False)
 
 
 def _judgements(path: Path, library: Library, explanations: Sequence[ExplanationText]) -> Iterator[Judgement]:
@@ -53,33 +53,37 @@ def _judgements(path: Path, library: Library, explanations: Sequence[Explanation
 
     An explanation is of the data sets in the folders of its glob that differ in the way that contains its detail.
     """
-    for place, stored in ForeignCases(path).stored():
+    for data_set, stored in ForeignCases(path).stored():
         if isinstance(stored, str):
-            yield Judgement(place, "", "unreadable", stored)
+            yield Judgement(data_set, "", "unreadable", stored)
             continue
         outcome, detail = _judged(stored, library)
-        folder = place.rpartition("/")[0]
-        fitting = (one for one in explanations if fnmatchcase(folder, one.test) and one.detail in detail)
+        folder = data_set.rpartition("/")[0]
+        fitting = (
+            explanation
+            for explanation in explanations
+            if fnmatchcase(folder, explanation.test) and explanation.detail in detail
+        )
         why = next(fitting, None) if outcome == "differs" else None
-        yield Judgement(place, str(stored.program.operator), outcome, detail, why)
+        yield Judgement(data_set, str(stored.program.operator), outcome, detail, why)
 
 
 def _judged(stored: StoredCase, library: Library) -> tuple[Outcome, str]:
     try:
-        found = admitted(stored, library)
+        admission = admitted(stored, library)
     except OpconformError as why:  # NotCovered, or a body or an attribute without a formula
         return "not-covered", str(why)
     except Exception as error:  # a defect in what we say about one model only affects that model
         return "failed", f"{type(error).__name__}: {error}"
-    if found.invalid:
-        return "differs", f"its inputs are invalid by the clause {found.invalid}"
+    if admission.invalid:
+        return "differs", f"its inputs are invalid by the clause {admission.invalid}"
     inputs, outputs = (
         [array for value in values for array in value.arrays] for values in (stored.inputs, stored.outputs)
     )
-    plain = all(one.structure.kind == "tensor" for one in stored.outputs)
-    structure = () if plain else tuple(one.structure.outline for one in stored.outputs)
+    plain = all(output.structure.kind == "tensor" for output in stored.outputs)
+    structure = () if plain else tuple(output.structure.outline for output in stored.outputs)
     answers = Answers.of([Answer(tuple(outputs), structure)])
-    batch = Batch.of_case(stored.id, stored.program, inputs, found.expectation)
+    batch = Batch.of_case(stored.id, stored.program, inputs, admission.expectation)
     (verdict,) = judge(batch, answers, again=answers)
     if verdict.outcome == "pass":
         taken = (f"{silence}={'|'.join(options)}" for silence, options in verdict.behaviour.items())
@@ -99,48 +103,48 @@ def judge_data(
         from ..specs.schema import ExplanationsText, parsed  # noqa: PLC0415 - pydantic, which few commands need
 
         explanations = parsed(ExplanationsText, read_file(explained)).root
-    found = list(_judgements(path, GeneratedCases(specs).library, explanations))
-    used = {one.explanation for one in found}
-    stale = [one for one in explanations if one not in used]
+    judgements = list(_judgements(path, GeneratedCases(specs).library, explanations))
+    used = {judgement.explanation for judgement in judgements}
+    stale = [explanation for explanation in explanations if explanation not in used]
     if markdown is not None:
-        write_text(markdown, _page(found, title))
-    for line in (one.to_json() for one in found) if as_json else _lines(found):
+        write_text(markdown, _page(judgements, title))
+    for line in (judgement.to_json() for judgement in judgements) if as_json else _lines(judgements):
         click.echo(line)
-    for one in stale:
-        click.echo(f"opconform: explained, but there is no such difference: {one.test}", err=True)
-    return 1 if stale or any(_is_open(one) for one in found) else 0
+    for explanation in stale:
+        click.echo(f"opconform: explained, but there is no such difference: {explanation.test}", err=True)
+    return 1 if stale or any(_is_open(judgement) for judgement in judgements) else 0
 
 
-def _is_open(one: Judgement) -> bool:
-    return one.outcome == "failed" or (one.outcome == "differs" and one.explanation is None)
+def _is_open(judgement: Judgement) -> bool:
+    return judgement.outcome == "failed" or (judgement.outcome == "differs" and judgement.explanation is None)
 
 
-def _lines(found: Sequence[Judgement]) -> Iterator[str]:
+def _lines(judgements: Sequence[Judgement]) -> Iterator[str]:
     yield f"{'operator':<28}{'data sets':>10}{'admitted':>10}{'not':>6}{'not judged':>12}"
-    for operator, numbers in _by_operator(found):
-        told = numbers["differs"] or "", numbers["not-covered"] or ""
-        yield f"{printable(operator):<28}{numbers.total():>10}{numbers['agrees']:>10}{told[0]:>6}{told[1]:>12}"
-    for one in found:
-        if one.outcome in ("differs", "failed"):
-            why = f"  ({one.explanation.verdict}: {one.explanation.reason})" if one.explanation else ""
-            yield printable(f"{one.outcome}  {one.path}  {one.operator}: {first_line(one.detail)}{why}")
-    yield from (printable(f"{number:>6}  {what}") for what, number in _totals(found).items())
+    for operator, numbers in _by_operator(judgements):
+        counts = numbers["differs"] or "", numbers["not-covered"] or ""
+        yield f"{printable(operator):<28}{numbers.total():>10}{numbers['agrees']:>10}{counts[0]:>6}{counts[1]:>12}"
+    for verdict in judgements:
+        if verdict.outcome in ("differs", "failed"):
+            why = f"  ({verdict.explanation.verdict}: {verdict.explanation.reason})" if verdict.explanation else ""
+            yield printable(f"{verdict.outcome}  {verdict.path}  {verdict.operator}: {first_line(verdict.detail)}{why}")
+    yield from (printable(f"{number:>6}  {what}") for what, number in _totals(judgements).items())
 
 
-def _totals(found: Iterable[Judgement]) -> Mapping[str, int]:
+def _totals(judgements: Iterable[Judgement]) -> Mapping[str, int]:
     words = {"agrees": "admitted", "differs": "not admitted", "failed": "failed on our side"}
-    told = Counter(words.get(one.outcome) or f"not judged: {one.detail}" for one in found)
-    return dict(sorted(told.items()))
+    counts = Counter(words.get(judgement.outcome) or f"not judged: {judgement.detail}" for judgement in judgements)
+    return dict(sorted(counts.items()))
 
 
-def _by_operator(found: Iterable[Judgement]) -> Iterator[tuple[str, Counter[Outcome]]]:
+def _by_operator(judgements: Iterable[Judgement]) -> Iterator[tuple[str, Counter[Outcome]]]:
     """Yield the operators with a judged data set, with their versions, and the number of data sets by verdict."""
     numbers: dict[str, Counter[Outcome]] = {}
     versions: dict[str, dict[str, None]] = {}
-    for one in sorted(found, key=lambda one: one.operator):
-        name, _, version = one.operator.rpartition("-")
-        numbers.setdefault(name, Counter())[one.outcome] += 1
-        if one.outcome != "not-covered":
+    for judgement in sorted(judgements, key=lambda judgement: judgement.operator):
+        name, _, version = judgement.operator.rpartition("-")
+        numbers.setdefault(name, Counter())[judgement.outcome] += 1
+        if judgement.outcome != "not-covered":
             versions.setdefault(name, {})[version] = None
     for name, known in versions.items():
         yield f"{name} {', '.join(sorted(known, key=_number))}", numbers[name]
@@ -150,19 +154,24 @@ def _number(version: str) -> int:
     return int(version) if version.isdigit() else 0
 
 
-def _page(found: Sequence[Judgement], title: str) -> str:
+def _page(judgements: Sequence[Judgement], title: str) -> str:
     """Return the totals, the differences with their explanations, and the operators as a page of documentation."""
     differences = [
-        [markdown_code(one.path), markdown_text(one.operator), markdown_text(first_line(one.detail)), *_explained(one)]
-        for one in found
-        if one.outcome in ("differs", "failed")
+        [
+            markdown_code(verdict.path),
+            markdown_text(verdict.operator),
+            markdown_text(first_line(verdict.detail)),
+            *_explained(verdict),
+        ]
+        for verdict in judgements
+        if verdict.outcome in ("differs", "failed")
     ]
     operators = [
         [markdown_text(name.removeprefix("onnx/")), *(str(numbers[outcome]) for outcome in _COLUMNS)]
-        for name, numbers in _by_operator(found)
+        for name, numbers in _by_operator(judgements)
         if numbers.keys() - {"agrees"}
     ]
-    totals = [[markdown_text(what), f"{number:,}"] for what, number in _totals(found).items()]
+    totals = [[markdown_text(what), f"{number:,}"] for what, number in _totals(judgements).items()]
     return "\n".join(
         [
             f"# {markdown_text(title)}",
@@ -186,5 +195,5 @@ def _page(found: Sequence[Judgement], title: str) -> str:
     )
 
 
-def _explained(one: Judgement) -> tuple[str, str]:
-    return (one.explanation.verdict, one.explanation.reason) if one.explanation else ("not explained", "")
+def _explained(verdict: Judgement) -> tuple[str, str]:
+    return (verdict.explanation.verdict, verdict.explanation.reason) if verdict.explanation else ("not explained", "")

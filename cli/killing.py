@@ -78,11 +78,11 @@ Pardon: TypeAlias = Mapping[str, float]
 """What admits a wrong answer: options of silences, or the bound with its ratio to the change."""
 
 
-def _merged(one: Pardon, other: Pardon) -> Pardon:
-    return {why: min(one.get(why, np.inf), other.get(why, np.inf)) for why in sorted({*one, *other})}
+def _merged(first: Pardon, second: Pardon) -> Pardon:
+    return {why: min(first.get(why, np.inf), second.get(why, np.inf)) for why in sorted({*first, *second})}
 
 
-def _told(pardon: Pardon) -> str:
+def _pardon_text(pardon: Pardon) -> str:
     """Return a pardon in words, rounded, so that many have the same text."""
     words = []
     for why, times in pardon.items():
@@ -184,7 +184,7 @@ class Bench:
         for lane in np.flatnonzero(differs).tolist():
             pardon = {} if kills[lane] else self._pardon(answer, lane, verdicts[lane])
             differs[lane] = pardon.keys() != {_ZERO}
-            by[lane] = _told(pardon)
+            by[lane] = _pardon_text(pardon)
         return Shown(differs, kills, tuple(by)) if differs.any() else None
 
     def _pardon(self, answer: Answer, lane: int, verdict: Verdict) -> Pardon:
@@ -193,12 +193,12 @@ class Bench:
         if silences:
             return {silences: np.inf}
         options = [o for o in self.batch.expectation.options if o.kind == "values" and o.applies[lane % len(o.applies)]]
-        found: Pardon = {"a test of whole outputs": np.inf} if any(o.checks for o in options) else {}
-        for place, (one, right) in enumerate(zip(answer, self.answering.right, strict=False)):
-            bounds = next((o.outputs[place] for o in options if len(o.outputs) > place), None)
-            if bounds is not None and one.shape == right.shape and one.shape[1:] == bounds.shape:
-                found = _merged(found, _admitted(one[lane, ...], right[lane, ...], bounds, lane))
-        return found or {_BOUND: np.inf}
+        pardon: Pardon = {"a test of whole outputs": np.inf} if any(o.checks for o in options) else {}
+        for index, (output, right) in enumerate(zip(answer, self.answering.right, strict=False)):
+            bounds = next((o.outputs[index] for o in options if len(o.outputs) > index), None)
+            if bounds is not None and output.shape == right.shape and output.shape[1:] == bounds.shape:
+                pardon = _merged(pardon, _admitted(output[lane, ...], right[lane, ...], bounds, lane))
+        return pardon or {_BOUND: np.inf}
 
     @functools.cached_property
     def _usual(self) -> list[Verdict]:
@@ -247,21 +247,21 @@ def _lanes_that_differ(answer: Answer, right: Answer) -> Array:
         a.dtype != b.dtype or a.shape != b.shape for a, b in zip(answer, right, strict=True)
     ):
         return np.ones(lanes, bool)
-    found = np.zeros(lanes, bool)
+    differing = np.zeros(lanes, bool)
     for a, b in zip(answer, right, strict=True):
         if a is b or not a.size:
             continue
         if a.dtype == object:
             pairs = zip(a.reshape(lanes, -1).tolist(), b.reshape(lanes, -1).tolist(), strict=True)
-            found |= np.array([one != other for one, other in pairs])
+            differing |= np.array([first != second for first, second in pairs])
         else:
-            one, other = (np.ascontiguousarray(x).reshape(lanes, -1).view(np.uint8) for x in (a, b))
-            here = (one != other).any(axis=1)
+            first, second = (np.ascontiguousarray(x).reshape(lanes, -1).view(np.uint8) for x in (a, b))
+            here = (first != second).any(axis=1)
             if a.dtype.kind == "f" and here.any():  # all NaNs are equal
                 same = ((a == b) & (np.signbit(a) == np.signbit(b))) | (np.isnan(a) & np.isnan(b))
                 here &= ~same.reshape(lanes, -1).all(axis=1)
-            found |= here
-    return found
+            differing |= here
+    return differing
 
 
 def _admitted(answer: Array, right: Array, bounds: Bounds, lane: int) -> Pardon:
@@ -269,18 +269,18 @@ def _admitted(answer: Array, right: Array, bounds: Bounds, lane: int) -> Pardon:
     if answer.dtype.hasobject or answer.dtype.kind in "bc" or bounds.value.dtype.hasobject:
         return {} if np.array_equal(answer, right) else {_BOUND: np.inf}
     with np.errstate(all="ignore"):
-        one, other = answer.astype(np.float64), right.astype(np.float64)
-        zero = (one == 0) & (other == 0) & (np.signbit(one) != np.signbit(other))
-        odd = ~(np.isfinite(one) & np.isfinite(other))
+        given, wanted = answer.astype(np.float64), right.astype(np.float64)
+        zero = (given == 0) & (wanted == 0) & (np.signbit(given) != np.signbit(wanted))
+        odd = ~(np.isfinite(given) & np.isfinite(wanted))
         value, lower, upper = (
             a[lane % len(a), ...].astype(np.float64) for a in (bounds.value, bounds.lower, bounds.upper)
         )
-        differs = (one != other) & ~odd
-        times = np.where(one > value, upper - value, value - lower) / np.abs(one - value)
+        differs = (given != wanted) & ~odd
+        times = np.where(given > value, upper - value, value - lower) / np.abs(given - value)
         least = float(np.min(np.where(differs & ~np.isnan(times), times, np.inf), initial=np.inf))
-    strange = odd & (one != other) & ~(np.isnan(one) & np.isnan(other))
-    told = ((_BOUND, differs, max(least, 1.0)), (_ZERO, zero, np.inf), ("infinities and NaN", strange, np.inf))
-    return {why: times for why, there, times in told if there.any()}
+    strange = odd & (given != wanted) & ~(np.isnan(given) & np.isnan(wanted))
+    kinds = ((_BOUND, differs, max(least, 1.0)), (_ZERO, zero, np.inf), ("infinities and NaN", strange, np.inf))
+    return {why: times for why, there, times in kinds if there.any()}
 
 
 def _admitting(verdict: Verdict, usual: Verdict) -> str:
@@ -295,7 +295,7 @@ def _admitting(verdict: Verdict, usual: Verdict) -> str:
 
 def benches(source: GeneratedCases, ids: Sequence[str]) -> tuple[list[Bench], str]:
     """Return the valid cases with these ids of one operator version, small ones first, and the digest of all cases."""
-    found: list[Bench] = []
+    valid: list[Bench] = []
     digests: list[CaseDigests] = []
     runs: dict[str, list[tuple[tuple[int, ...], ...]]] = {}
     for batch in source.batches(ids):
@@ -307,9 +307,9 @@ def benches(source: GeneratedCases, ids: Sequence[str]) -> tuple[list[Bench], st
         if not batch.expectation.invalid:
             for lanes, part, answering in _parts(source.library, batch):
                 numbers = [first + lane for lane in lanes]
-                found.append(Bench(part, answering, numbers, [resized and lane == 0 for lane in lanes]))
-    found.sort(key=lambda bench: bench.size)
-    return found, lock_of("", "", digests).digest[:SHORT]
+                valid.append(Bench(part, answering, numbers, [resized and lane == 0 for lane in lanes]))
+    valid.sort(key=lambda bench: bench.size)
+    return valid, lock_of("", "", digests).digest[:SHORT]
 
 
 def bench_of(library: Library, batch: Batch) -> list[Bench]:
@@ -348,8 +348,8 @@ def exposed(spec: Spec, version: VersionSpec, every: Sequence[Bench]) -> Trial:
     wanted = [(trigger, effects, excluded(version, trigger)) for trigger, effects in grid(spec, version, known)]
     for trigger, _, clause in wanted:
         if clause is not None and (met := next((b for b in every if trigger.lanes(b.met).any()), None)):
-            told = f"clause {clause} excludes {trigger.name}, which {met.batch.ids[0]} has"
-            raise OpconformError(f"{version.operator}: {told}")
+            problem = f"clause {clause} excludes {trigger.name}, which {met.batch.ids[0]} has"
+            raise OpconformError(f"{version.operator}: {problem}")
     triggers = _Grid(
         [(trigger, effects) for trigger, effects, clause in wanted if clause is None],
         {trigger.name: clause for trigger, _, clause in wanted if clause is not None},
@@ -432,21 +432,21 @@ class _Grid:
 
     def smoke(self, candidates: Iterable[Bench]) -> Mapping[str, set[str]]:
         """Return cases that expose each trigger: the first ones that did, and more candidates."""
-        found = {level: set(ids) for level, ids in self.cases.items()}
+        exposing = {level: set(ids) for level, ids in self.cases.items()}
         for bench in candidates:
             shown: dict[int, Shown | None] = {}
             for trigger, (effect, *_) in self.wanted:
-                if trigger.name in found and trigger.lanes(bench.met).any():
+                if trigger.name in exposing and trigger.lanes(bench.met).any():
                     if id(effect) not in shown:
                         shown[id(effect)] = bench.shown(effect)
-                    one = shown[id(effect)]
-                    met = zip(trigger.lanes(bench.met), () if one is None else one.kills, strict=False)
-                    found[trigger.name].update(kill.id for there, kill in met if there and kill is not None)
-        return found
+                    result = shown[id(effect)]
+                    met = zip(trigger.lanes(bench.met), () if result is None else result.kills, strict=False)
+                    exposing[trigger.name].update(kill.id for there, kill in met if there and kill is not None)
+        return exposing
 
     def levels(self) -> Mapping[str, str]:
         """Return for each trigger why it is hidden: nothing shows under it, or effects that show are not exposed."""
-        found: dict[str, str] = {}
+        reasons_by_trigger: dict[str, str] = {}
         for trigger, effects in self.wanted:
             pairs = [(trigger.name, effect.name) for effect in effects]
             reasons: dict[str, list[str]] = {}
@@ -456,17 +456,17 @@ class _Grid:
             exposed = any(pair in self.killed for pair in pairs)
             if exposed:  # an answer that another option of a silence also gives is not a defect
                 reasons = {by: some for by, some in reasons.items() if by.startswith(_BOUND)}
-            told = "; ".join(f"{', '.join(some)} ({by})" for by, some in sorted(reasons.items()))
+            words = "; ".join(f"{', '.join(some)} ({by})" for by, some in sorted(reasons.items()))
             if not exposed and len(reasons) == 1:
-                told = f"every effect ({next(iter(reasons))})"
-            found[trigger.name] = told if exposed or told else NO_CASE
-        return found
+                words = f"every effect ({next(iter(reasons))})"
+            reasons_by_trigger[trigger.name] = words if exposed or words else NO_CASE
+        return reasons_by_trigger
 
     def free(self, level: str) -> str:
         """Return the options of silences that admit all effects under a trigger; empty if not all are admitted."""
-        found = {why for (trigger, _), why in self.admitted.items() if trigger == level}
+        reasons = {why for (trigger, _), why in self.admitted.items() if trigger == level}
         exposed = any(trigger == level for trigger, _ in self.killed)
-        return "" if exposed or any(why.startswith(_BOUND) for why in found) else "; ".join(sorted(found))
+        return "" if exposed or any(why.startswith(_BOUND) for why in reasons) else "; ".join(sorted(reasons))
 
     def fates(self) -> Iterator[Fate]:
         """Yield the fate of each effect under each trigger where it shows."""
@@ -559,22 +559,22 @@ class Trial:
 
     def _right(self, names: Sequence[str]) -> set[str]:
         """Return which of the unexposed mutants are right: on any data, or because their attribute has no effect."""
-        found = set()
+        right = set()
         for name in names:
             mutant = self.mutants[name]
             inert = bool(mutant.about) and self._best.get(f"{mutant.about}-ignored") == "same"
             if inert or (can_be_told(mutant) and self._is_wrong(mutant) is False):
-                found.add(name)
-        return found
+                right.add(name)
+        return right
 
     def drop_corners_without_data(self) -> None:
         """Drop the triggers of numbers that neither the cases nor data of every kind set off."""
-        told = self.grid.killed.keys() | self.grid.admitted.keys()
+        set_off = self.grid.killed.keys() | self.grid.admitted.keys()
         self.grid.wanted = [
             (trigger, effects)
             for trigger, effects in self.grid.wanted
             if trigger.group not in CORNER_GROUPS
-            or any((trigger.name, one.name) in told or self._is_wrong(one) for one in effects)
+            or any((trigger.name, effect.name) in set_off or self._is_wrong(effect) for effect in effects)
         ]
 
     def _is_wrong(self, mutant: Implementation) -> bool | None:
@@ -600,7 +600,7 @@ class Trial:
             kill = self.killed[mutant.name][0]
             return Fate(mutant.name, mutant.kind, mutant.text, "killed", kill.id, str(kill.outcome))
         status = self._best.get(mutant.name, "unmet")
-        why = _told(self._pardons.get(mutant.name, {})) if status == "admitted" else ""
+        why = _pardon_text(self._pardons.get(mutant.name, {})) if status == "admitted" else ""
         return Fate(mutant.name, mutant.kind, mutant.text, status, why=why)
 
     def smoke(self) -> set[str]:
@@ -614,8 +614,8 @@ class Trial:
         for name, kills in self.killed.items():
             mutants[name] = {kill.id for kill in kills}
             if self.mutants[name].kind != "state":
-                found = filter(None, (self._kills(name, bench) for bench in candidates))
-                mutants[name].update(kill.id for kills in islice(found, _CHOICES) for kill in kills)
+                kills_of_benches = filter(None, (self._kills(name, bench) for bench in candidates))
+                mutants[name].update(kill.id for kills in islice(kills_of_benches, _CHOICES) for kill in kills)
         chosen: set[str] = set()
         for wanted in (mutants, self.grid.smoke(candidates)):
             chosen = _covering([ids & few for ids in wanted.values() if ids & few], chosen, most=_SMOKE)
@@ -639,13 +639,13 @@ def _buffer(bench: Bench) -> tuple[object, ...]:
 
 def _covering(wanted: Iterable[set[str]], chosen: set[str], most: int) -> set[str]:
     """Return `chosen` and a few more cases, at most `most` in all, to cover as many sets as possible."""
-    left, found = [ids for ids in wanted if not ids & chosen], set(chosen)
-    while left and len(found) < most:
+    left, covering = [ids for ids in wanted if not ids & chosen], set(chosen)
+    while left and len(covering) < most:
         counted = Counter(id_ for ids in left for id_ in ids)
         case = min(counted, key=lambda id_: (-counted[id_], len(id_), id_))
-        found.add(case)
+        covering.add(case)
         left = [ids for ids in left if case not in ids]
-    return found
+    return covering
 
 
 def _blamed(variant: Implementation, every: Iterable[Bench]) -> Iterator[Fate]:

@@ -81,13 +81,13 @@ class _Trial:
     def fates(self, kind: str) -> Iterator[Fate]:
         """Yield what becomes of each mutant; one that says the same everywhere is none."""
         for name, tool in self.tools.items():
-            told = f"{kind}:{name}", kind, tool.text
+            head = f"{kind}:{name}", kind, tool.text
             if name in self.killed:
-                yield Fate(*told, "killed", self.killed[name][0], str(self.killed[name][1]))
+                yield Fate(*head, "killed", self.killed[name][0], str(self.killed[name][1]))
             elif name in self.admitted:
-                yield Fate(*told, "admitted", why=self.admitted[name])
+                yield Fate(*head, "admitted", why=self.admitted[name])
             elif not tool.incidental and tool.about in self.deciding:
-                yield Fate(*told, "unmet")
+                yield Fate(*head, "unmet")
 
     def blamed(self, kind: str) -> Iterator[Fate]:
         """Yield the compliant variants that a case blames."""
@@ -217,9 +217,9 @@ def _converted(trials: Sequence[_Trial], source: GeneratedCases, case: Batch) ->
     before = _verdict(case, answering.right)
     for trial in trials:
         for tool in filter(trial.left, trial.tools.values()):
-            one = Implementation(tool.name, "variant" if tool.is_variant else "call", tool.text, reading=tool.reads)
+            tried = Implementation(tool.name, "variant" if tool.is_variant else "call", tool.text, reading=tool.reads)
             try:
-                answer = answering.answer(one)
+                answer = answering.answer(tried)
             except SameFormula:
                 continue
             except Exception:  # the new version has no such call

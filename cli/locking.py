@@ -69,13 +69,13 @@ def lock(
     if results and not check:
         raise OpconformError("lock: --results goes with --check: what is locked is computed")
     new = suite_locks(source, digests_of_runs(results, source, {case.id: case for case in _every(old)}))
-    found = difference(_every(old), _every(new))
+    delta = difference(_every(old), _every(new))
     if check:
-        lines, code = _checked(folder, new, found)
+        lines, code = _checked(folder, new, delta)
         if code == 0 and not is_locked(source.library, folder):
             return [f"{folder / PLAN}: not of these spec files and this code; run `opconform dev lock`"], 1
         return lines, code
-    lines, code = _written(folder, changes or root / CHANGES, old, new, found)
+    lines, code = _written(folder, changes or root / CHANGES, old, new, delta)
     if code == 0:
         (folder / PLAN).write_text(plan_text(source.library))
     return lines, code
@@ -119,40 +119,40 @@ def suite_locks(source: GeneratedCases, known: Mapping[str, CaseDigests]) -> dic
 
 def _digests(source: GeneratedCases, _name: str, ids: Sequence[str]) -> list[CaseDigests]:
     digests = ((batch.ids, batch.digests, batch.expectation_digests) for batch in source.batches(ids))
-    return [CaseDigests(*one) for those in digests for one in zip(*those, strict=True)]
+    return [CaseDigests(*row) for those in digests for row in zip(*those, strict=True)]
 
 
 def _every(locks: Mapping[str, Lock]) -> list[CaseDigests]:
-    return [one for lock in locks.values() for one in lock.cases]
+    return [case for lock in locks.values() for case in lock.cases]
 
 
-def difference_lines(found: Difference) -> Iterator[str]:
+def difference_lines(delta: Difference) -> Iterator[str]:
     """Yield a line for each operator version that differs, with its first case."""
     kinds = (
-        ("expectation changed", "expectations changed", found.expected),
-        ("case changed", "cases changed", found.changed),
-        ("case removed", "cases removed", found.removed),
-        ("case added", "cases added", found.added),
+        ("expectation changed", "expectations changed", delta.expected),
+        ("case changed", "cases changed", delta.changed),
+        ("case removed", "cases removed", delta.removed),
+        ("case added", "cases added", delta.added),
     )
-    for one, many, ids in kinds:
+    for singular, plural, ids in kinds:
         by_version: dict[str, list[str]] = {}
         for text in ids:
             by_version.setdefault(operator_version_of(text), []).append(text)
         for operator, those in by_version.items():
-            yield f"{operator}: {counted(len(those), one, many)}, the first: {those[0]}"
+            yield f"{operator}: {counted(len(those), singular, plural)}, the first: {those[0]}"
 
 
-def _checked(folder: Path, new: Mapping[str, Lock], found: Difference) -> Lines:
-    lines = list(difference_lines(found))
+def _checked(folder: Path, new: Mapping[str, Lock], delta: Difference) -> Lines:
+    lines = list(difference_lines(delta))
     if not lines:
         return [f"the lock matches the suite: {counted(len(_every(new)), 'case')}"], 0
-    told = f"{folder}: does not match this suite; run `opconform dev lock`, and review its changes"
-    return [*lines, told], 1
+    problem = f"{folder}: does not match this suite; run `opconform dev lock`, and review its changes"
+    return [*lines, problem], 1
 
 
-def _written(folder: Path, changes: Path, old: Mapping[str, Lock], new: Mapping[str, Lock], found: Difference) -> Lines:
-    if old and (missing := _missing(changes, suite_version(), found)):
-        return [*difference_lines(found), *missing, "nothing was written"], 1
+def _written(folder: Path, changes: Path, old: Mapping[str, Lock], new: Mapping[str, Lock], delta: Difference) -> Lines:
+    if old and (missing := _missing(changes, suite_version(), delta)):
+        return [*difference_lines(delta), *missing, "nothing was written"], 1
     folder.mkdir(parents=True, exist_ok=True)
     for stale in old.keys() - new.keys():
         (folder / old[stale].file_name).unlink()
@@ -162,10 +162,10 @@ def _written(folder: Path, changes: Path, old: Mapping[str, Lock], new: Mapping[
         if operator not in old or old[operator].cases != lock_.cases:
             (folder / lock_.file_name).write_text(lock_.to_text())
             written += 1
-    return [*difference_lines(found), f"{folder}: {counted(written, f'*{SUFFIX} file')} written"], 0
+    return [*difference_lines(delta), f"{folder}: {counted(written, f'*{SUFFIX} file')} written"], 0
 
 
-def _missing(changes: Path, suite: str, found: Difference) -> list[str]:
+def _missing(changes: Path, suite: str, delta: Difference) -> list[str]:
     """Return what must be done before a change can be locked."""
     try:
         text = changes.read_text()
@@ -174,14 +174,14 @@ def _missing(changes: Path, suite: str, found: Difference) -> list[str]:
     lines = [
         f"{changes}: expected a line under Unreleased or {suite} that names {operator} and says which expectation "
         "changed and why"
-        for operator in unexplained(text, suite, found.broken)
+        for operator in unexplained(text, suite, delta.broken)
     ]
     released = latest_release(text)
     if released is not None:
-        least = least_version(released, found.change)
+        least = least_version(released, delta.change)
         if not is_at_least(suite, least):
             lines.append(
-                f"__init__.py: __version__ is {suite}; expected {least} or later, since this is a {found.change.label} "
+                f"__init__.py: __version__ is {suite}; expected {least} or later, since this is a {delta.change.label} "
                 f"change after {released}"
             )
     return lines

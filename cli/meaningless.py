@@ -84,13 +84,13 @@ BACKENDS: Mapping[str, Callable[[Array], Array]] = MappingProxyType(
 class Admitted:
     """The valid cases of one operator version, without those that have no element, and what they admit.
 
-    `digest` is the lock's. `cases` counts them; `found` has the backends that each case admits, by id.
+    `digest` is the lock's. `cases` counts them; `backends` has the backends that each case admits, by id.
     """
 
     version: str
     digest: str
     cases: int
-    found: Mapping[str, Sequence[str]]
+    backends: Mapping[str, Sequence[str]]
 
 
 def run_meaningless(
@@ -102,33 +102,33 @@ def run_meaningless(
     wrong option or file.
     """
     check_parents(record, markdown)
-    source, whole = GeneratedCases(specs), asked == Selection()
+    source, complete = GeneratedCases(specs), asked == Selection()
     known = read_admitted(record) if record is not None and record.exists() else {}
     names = sorted(str(version.operator) for spec in source.library.specs() for version in spec.versions.values())
     unchanged = {name for name in names if name in known and known[name].digest == locked_digest(name)}
     selection = asked
-    if whole and unchanged:
+    if complete and unchanged:
         selection = replace(asked, globs=tuple(name for name in names if name not in unchanged) or ("nothing",))
     ids = by_version(planned_ids(source, selection))
     if not ids and not unchanged:
         raise selects_nothing(source.library, asked)
     made = made_of_each(source, ids, jobs or usable_cores(), admitted_by)
-    every = {name: one for name in names if (one := made.get(name) or known.get(name))}
+    every = {name: admitted for name in names if (admitted := made.get(name) or known.get(name))}
     shown = every if record is not None else made
     reasons = read_reasons(REASONS)
-    told = explained(shown.values(), reasons.written)
+    explanation = explained(shown.values(), reasons.written)
     write_pages(
         (record, lambda: record_text(every.values())),
-        (markdown, lambda: page_text(told, every.values())),
+        (markdown, lambda: page_text(explanation, every.values())),
     )
-    return _print(Console(soft_wrap=True), told, shown.values(), whole=whole)
+    return _print(Console(soft_wrap=True), explanation, shown.values(), complete=complete)
 
 
-def _print(console: Console, told: Explained, every: Iterable[Admitted], *, whole: bool) -> int:
-    wrong = [f"{id_}: admits {', '.join(backends)}, and no reason says why" for id_, backends in told.missing]
-    wrong += [f"{REASONS.name}: {reason}: no case needs this reason" for reason in (told.idle if whole else ())]
+def _print(console: Console, reasons: Explained, every: Iterable[Admitted], *, complete: bool) -> int:
+    wrong = [f"{id_}: admits {', '.join(backends)}, and no reason says why" for id_, backends in reasons.missing]
+    wrong += [f"{REASONS.name}: {reason}: no case needs this reason" for reason in (reasons.idle if complete else ())]
     count, cases = _counts(every)
-    if whole and count > SHARE * cases:
+    if complete and count > SHARE * cases:
         wrong.append(f"more than {SHARE:.1%} of the cases admit an answer that means nothing")
     for line in wrong:
         console.print(line, markup=False, highlight=False)
@@ -138,14 +138,14 @@ def _print(console: Console, told: Explained, every: Iterable[Admitted], *, whol
 
 
 def _counts(every: Iterable[Admitted]) -> tuple[int, int]:
-    found = list(every)
-    return sum(len(one.found) for one in found), sum(one.cases for one in found)
+    versions = list(every)
+    return sum(len(version.backends) for version in versions), sum(version.cases for version in versions)
 
 
 def admitted_by(source: GeneratedCases, name: str, ids: Sequence[str]) -> Admitted:
     """Return which of the cases with these ids, all of one operator version, admit an answer that means nothing."""
     digests: list[CaseDigests] = []
-    found: dict[str, list[str]] = defaultdict(list)
+    backends: dict[str, list[str]] = defaultdict(list)
     cases = 0
     for batch in source.batches(ids):
         digests += map(CaseDigests, batch.ids, batch.digests, batch.expectation_digests)
@@ -157,17 +157,17 @@ def admitted_by(source: GeneratedCases, name: str, ids: Sequence[str]) -> Admitt
             if right is None:  # refusals, or also any answer whatever
                 open_ = any(option.kind == "anything" for option in expectation.options)
                 cases += len(part) * open_
-                found.update({id_: [*BACKENDS] for id_ in part.ids if open_})
+                backends.update({id_: [*BACKENDS] for id_ in part.ids if open_})
                 continue
             if not sum(output.size for output in right):
                 continue
             cases += len(part)
             for backend, answer in _answers(part, right):
                 for id_ in _admitting(part, answer):
-                    if backend not in found[id_]:
-                        found[id_].append(backend)
+                    if backend not in backends[id_]:
+                        backends[id_].append(backend)
     digest = lock_of("", "", digests).digest[:SHORT]
-    return Admitted(name, digest, cases, {id_: found[id_] for id_ in sorted(found) if found[id_]})
+    return Admitted(name, digest, cases, {id_: backends[id_] for id_ in sorted(backends) if backends[id_]})
 
 
 def _right(expectation: Expectation) -> Answer | None:
@@ -198,7 +198,7 @@ def _admitting(batch: Batch, answer: Answer) -> Iterator[str]:
     """Yield the cases that admit an answer that is no reading's right one."""
     first = next(option for option in batch.expectation.options if option.kind == "values")
     stack = Stack(range(len(batch)), tuple(answer), first.structure)
-    passes = [one.outcome is Outcome.PASS for one in judge(batch, Answers(len(batch), (stack,)), _REQUIRED)]
+    passes = [verdict.outcome is Outcome.PASS for verdict in judge(batch, Answers(len(batch), (stack,)), _REQUIRED)]
     if any(passes):
         right = np.zeros(len(batch), bool)
         for option in batch.expectation.options:
@@ -213,20 +213,20 @@ def _is_right(option: Option, answer: Answer) -> Array:
     Infinities and NaN that the reading admits count as right, and numbers below the normal range as zeros: both may
     come from the steps of a right computation.
     """
-    found = np.ones(len(answer[0]), bool)
-    for one, right, bounds in zip(answer, _values(option), option.outputs, strict=True):
-        if (one.shape, one.dtype) != (right.shape, right.dtype):
-            return np.zeros(len(found), bool)
+    right_lanes = np.ones(len(answer[0]), bool)
+    for output, right, bounds in zip(answer, _values(option), option.outputs, strict=True):
+        if (output.shape, output.dtype) != (right.shape, right.dtype):
+            return np.zeros(len(right_lanes), bool)
         form = element_type(bounds.type).format
         if form is None:
-            same = equal(one, right)
+            same = equal(output, right)
         else:
-            numbers, wanted = (_flushed(comparable(array), form.tiny) for array in (one, right))
+            numbers, wanted = (_flushed(comparable(array), form.tiny) for array in (output, right))
             same = equal(numbers, wanted)
             if bounds.flags is not None:
                 same |= ~np.isfinite(numbers) & ((bounds.flags & EXCEPTIONAL) > 0)
-        found &= same.reshape(len(found), -1).all(axis=1)
-    return found
+        right_lanes &= same.reshape(len(right_lanes), -1).all(axis=1)
+    return right_lanes
 
 
 def _flushed(numbers: Array, tiny: float) -> Array:
@@ -242,17 +242,20 @@ def read_admitted(file: Path) -> dict[str, Admitted]:
     if head != json.dumps({"format": _FORMAT}):
         return {}
     try:
-        told = map(json.loads, lines)
-        found = [Admitted(one["version"], one["digest"], one["cases"], one["admitted"]) for one in told]
+        entries = map(json.loads, lines)
+        versions = [Admitted(entry["version"], entry["digest"], entry["cases"], entry["admitted"]) for entry in entries]
     except (KeyError, TypeError, ValueError) as error:
         raise OpconformError(f"{file}: not a record of `opconform dev meaningless`: {error}") from None
-    return {one.version: one for one in found}
+    return {admitted.version: admitted for admitted in versions}
 
 
 def record_text(every: Iterable[Admitted]) -> str:
     """Return the record: a line for each operator version."""
     head = {"format": _FORMAT}
-    rest = ({"version": one.version, "digest": one.digest, "cases": one.cases, "admitted": one.found} for one in every)
+    rest = (
+        {"version": admitted.version, "digest": admitted.digest, "cases": admitted.cases, "admitted": admitted.backends}
+        for admitted in every
+    )
     return "".join(f"{json.dumps(line, allow_nan=False)}\n" for line in (head, *rest))
 
 
@@ -274,29 +277,29 @@ def explained(every: Iterable[Admitted], written: Mapping[str, Mapping[str, str]
     unused = {(globs, name): None for globs, some in written.items() for name in some}
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     missing = []
-    for one in every:
+    for admitted in every:
         fitting = [
             (globs, name, why)
             for globs, some in written.items()
-            if any(fnmatchcase(one.version, glob) for glob in globs.split())
+            if any(fnmatchcase(admitted.version, glob) for glob in globs.split())
             for name, why in some.items()
         ]
-        for id_, backends in one.found.items():
-            rest = id_.removeprefix(f"{one.version}/")
+        for id_, backends in admitted.backends.items():
+            rest = id_.removeprefix(f"{admitted.version}/")
             globs, name, why = next((fit for fit in fitting if fnmatchcase(rest, fit[1])), ("", "", ""))
             if not why:
                 missing.append((id_, backends))
                 continue
             unused.pop((globs, name), None)
-            counts[one.version.rpartition("-")[0] or one.version, why].update(["cases", *backends])
+            counts[admitted.version.rpartition("-")[0] or admitted.version, why].update(["cases", *backends])
     return Explained(counts, missing, [f"{globs}: {name}" for globs, name in unused])
 
 
-def page_text(told: Explained, every: Iterable[Admitted]) -> str:
+def page_text(explanation: Explained, every: Iterable[Admitted]) -> str:
     """Return the page: the share, and for each reason how many cases of which operators admit such an answer."""
     count, cases = _counts(every)
     reasons: dict[str, Counter[str]] = {}
-    for (operator, why), counted in sorted(told.counts.items()):
+    for (operator, why), counted in sorted(explanation.counts.items()):
         reasons.setdefault(why, Counter())[operator] += counted["cases"]
     lines = [
         "<!-- Made by `opconform dev meaningless --record docs/meaningless.jsonl "

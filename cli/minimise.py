@@ -46,17 +46,17 @@ class _Judge:
         self._waiting: deque[list[str]] = deque()
         self._closed = False
         self.jobs = jobs
-        self._found = run_cases(assignment, self._batches(), jobs=jobs, limits=limits)
+        self._events = run_cases(assignment, self._batches(), jobs=jobs, limits=limits)
         self.about = About("unknown", ())
 
     def __enter__(self) -> _Judge:
         """Open the backend, which describes itself before its first case. Raises WorkerStartError."""
-        self.about = next((found for found in self._found if isinstance(found, About)), self.about)
+        self.about = next((event for event in self._events if isinstance(event, About)), self.about)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._closed = True
-        self._found.close()
+        self._events.close()
 
     def _batches(self) -> Iterator[list[str]]:
         while not self._closed:
@@ -68,9 +68,9 @@ class _Judge:
         self._waiting += [list(ids[start : start + size]) for start in range(0, len(ids), size)]
         results: dict[str, Result] = {}
         while len(results) < len(ids):
-            found = next(self._found)
-            if isinstance(found, Judged):
-                results[found.result.case] = found.result
+            event = next(self._events)
+            if isinstance(event, Judged):
+                results[event.result.case] = event.result
         return results
 
 
@@ -130,8 +130,8 @@ class _Search:
         return self.source.case(case_id).expectation.silences.keys() <= self.open
 
     def _tell(self) -> None:
-        told = f"{counted(self.judged, 'candidate')}, {counted(self.taken, 'step')}"
-        self.status.update(f"{told}: {printable(self.result.case)[:160]}")
+        counts = f"{counted(self.judged, 'candidate')}, {counted(self.taken, 'step')}"
+        self.status.update(f"{counts}: {printable(self.result.case)[:160]}")
 
 
 def run_minimise(
@@ -162,8 +162,8 @@ def run_minimise(
             raise OpconformError(f"{case.id}: {spec.name} only runs cases of {', '.join(standards)}")
         if first.outcome in (Outcome.PASS, Outcome.RUNNER_ERROR):
             passes = first.outcome is Outcome.PASS
-            told = "it passes, so there is nothing to minimise" if passes else f"our side failed\n{first.detail}"
-            click.echo(f"opconform: {printable(f'{case.id} on {name}: {told}')}", err=True)
+            reason = "it passes, so there is nothing to minimise" if passes else f"our side failed\n{first.detail}"
+            click.echo(f"opconform: {printable(f'{case.id} on {name}: {reason}')}", err=True)
             return NOTHING_JUDGED if passes else OUR_SIDE_FAILED
         shrinker = Shrinker(source, operator_version_of(case.id))
         open_ = case.expectation.silences.keys()
@@ -180,7 +180,7 @@ def run_minimise(
 def _report(search: _Search, first: Result, backend: str, case: Batch) -> str:
     """Return the result as comments, and the script that reproduces it, if there is one."""
     result = search.result
-    told = f"{counted(search.taken, 'step')}, {counted(search.judged, 'candidate')} judged"
+    counts = f"{counted(search.taken, 'step')}, {counted(search.judged, 'candidate')} judged"
     if search.interrupted:
         end = "interrupted"
     elif case.expectation.invalid:
@@ -189,7 +189,7 @@ def _report(search: _Search, first: Result, backend: str, case: Batch) -> str:
         end = "a limit of the search was reached" if search.is_over else "no simpler case fails in the same way"
     lines = [f"{result.outcome} on {backend}", *(result.detail or "").splitlines(), ""]
     lines += [*content_lines(case), ""]
-    lines += [f"minimised from {first.case}", f"{told}: {end}", f"reproduce: {reproduce_line(result)}"]
+    lines += [f"minimised from {first.case}", f"{counts}: {end}", f"reproduce: {reproduce_line(result)}"]
     try:
         if result.backend in TOOLS:
             script = tool_script(search.source, case.id, result.backend)

@@ -82,12 +82,12 @@ def audit_model(
     known = {} if folder is None else folder.known
     with Console(stderr=True, quiet=quiet).status("running the model") as status:
 
-        def found(judged: JudgedNode) -> None:
+        def show_and_keep(judged: JudgedNode) -> None:
             status.update(f"judging: {printable(judged.node.path)[:120]}")
             if folder is not None:
                 folder.add(judged)
 
-        audit = audited(read, arrays, spec, terms, known=known, found=found)
+        audit = audited(read, arrays, spec, terms, known=known, found=show_and_keep)
     lines = list(summary(audit))
     if folder is not None:
         folder.finish(page(audit, model.name, lines))
@@ -128,19 +128,19 @@ def can(
         known = _results_of_folders(backend, results)
     else:
         source_of_results, known = _shipped_results(read, backend)
-    found = supported(read, known)
+    nodes = supported(read, known)
     if as_json:
-        click.echo(json.dumps([msgspec.to_builtins(one) for one in found]))
+        click.echo(json.dumps([msgspec.to_builtins(node) for node in nodes]))
     else:
-        click.echo("\n".join(map(printable, support_lines(found, source_of_results))))
-    answers = {one.answer for one in found}
+        click.echo("\n".join(map(printable, support_lines(nodes, source_of_results))))
+    answers = {node.answer for node in nodes}
     if answers & {"fails", "unsupported"} or (strict and "unknown" in answers):
         return 1
     return 0 if "passes" in answers else NOTHING_JUDGED
 
 
 def _results_of_run(ran: Iterable[object], count: int, console: Console) -> Iterator[Result]:
-    judged = (one.result for one in ran if isinstance(one, Judged))
+    judged = (event.result for event in ran if isinstance(event, Judged))
     with tracked(judged, "running the operators' cases", count, console) as shown:
         yield from shown
 

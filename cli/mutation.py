@@ -77,20 +77,20 @@ def run_mutants(options: MutationOptions) -> int:
     if not ids and not unchanged:
         raise selects_nothing(source.library, options.selection)
     tried = made_of_each(source, ids, options.jobs or usable_cores(), tested)
-    made = Matrix({name: replace(one, code=codes[name]) for name, one in tried.items()})
+    made = Matrix({name: replace(version, code=codes[name]) for name, version in tried.items()})
     every = {**known.tested, **made.tested}
     matrix = Matrix({name: every[name] for name in specs if name in every})
     reasons = read_reasons()
-    told = reasons.explained(matrix)
+    explained = reasons.explained(matrix)
     write_pages(
         (options.record, matrix.to_record),
-        (options.json, lambda: json.dumps(told.to_dict(), indent=1, allow_nan=False) + "\n"),
-        (options.html, lambda: matrix_html(told)),
-        (options.markdown, lambda: matrix_markdown(told)),
+        (options.json, lambda: json.dumps(explained.to_dict(), indent=1, allow_nan=False) + "\n"),
+        (options.html, lambda: matrix_html(explained)),
+        (options.markdown, lambda: matrix_markdown(explained)),
         (options.write_smoke, lambda: suite_text(matrix.smoke, _REMARK)),
     )
     new = made.beyond(known)
-    print_matrix(Console(), reasons.explained(new) if options.record is not None else told)
+    print_matrix(Console(), reasons.explained(new) if options.record is not None else explained)
     return 1 if matrix.blamed or new.survivors else 0
 
 
@@ -114,13 +114,13 @@ def run_tools(options: MutationOptions) -> int:
     test = functools.partial(tools_tested, smoke=_smoke(None))
     matrix = Matrix(made_of_each(source, ids, options.jobs or usable_cores(), test))
     reasons = read_reasons(TOOL_REASONS)
-    told = reasons.explained(matrix)
+    explained = reasons.explained(matrix)
     write_pages(
-        (options.record, told.to_record),
-        (options.json, lambda: json.dumps(told.to_dict(), indent=1, allow_nan=False) + "\n"),
-        (options.markdown, lambda: tools_markdown(told)),
+        (options.record, explained.to_record),
+        (options.json, lambda: json.dumps(explained.to_dict(), indent=1, allow_nan=False) + "\n"),
+        (options.markdown, lambda: tools_markdown(explained)),
     )
-    print_matrix(Console(), told)
+    print_matrix(Console(), explained)
     return 1 if matrix.blamed or reasons.missing(matrix) else 0
 
 
@@ -145,10 +145,10 @@ def _age(version: VersionSpec) -> int:
 def _smoke(file: Path | None) -> Mapping[str, Sequence[str]]:
     """Return the cases of the smoke suite by operator version, from a file to be written or from the package."""
     cases = suite_cases("smoke") if file is None else suite_file(file) if file.exists() else ()
-    found: dict[str, list[str]] = {}
+    by_operator: dict[str, list[str]] = {}
     for text in cases:
-        found.setdefault(parse_id(text).operator, []).append(text)
-    return found
+        by_operator.setdefault(parse_id(text).operator, []).append(text)
+    return by_operator
 
 
 def _unchanged(codes: Mapping[str, str], known: Matrix, selection: Selection) -> frozenset[str]:
@@ -159,8 +159,8 @@ def _unchanged(codes: Mapping[str, str], known: Matrix, selection: Selection) ->
         name
         for name, code in codes.items()
         if _is_whole(name, selection)
-        and (one := known.tested.get(name)) is not None
-        and (one.digest, one.code) == (locked_digest(name), code)
+        and (recorded := known.tested.get(name)) is not None
+        and (recorded.digest, recorded.code) == (locked_digest(name), code)
     )
 
 

@@ -78,11 +78,11 @@ class RunOptions:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options that a resumed run needs, for JSON; files as they were named."""
-        told: dict[str, Any] = {"selection": asdict(self.selection)}
+        kept: dict[str, Any] = {"selection": asdict(self.selection)}
         for name in (f.name for f in fields(self) if f.name not in _NOT_KEPT and f.name != "selection"):
             value = getattr(self, name)
-            told[name] = str(value) if isinstance(value, Path | Shard) else value
-        return told
+            kept[name] = str(value) if isinstance(value, Path | Shard) else value
+        return kept
 
 
 def options_of(begun: RunRecord, options: RunOptions) -> RunOptions:
@@ -90,11 +90,11 @@ def options_of(begun: RunRecord, options: RunOptions) -> RunOptions:
 
     No file is taken from the folder: see `refuse_unnamed`. Raises OpconformError if the two disagree.
     """
-    told = begun.run_json.get("options")
-    if not isinstance(told, dict):
+    kept = begun.run_json.get("options")
+    if not isinstance(kept, dict):
         raise OpconformError(f"{begun.folder / RUN}: names no options: it was written by an older version")
     try:
-        old_options = _read(told)
+        old_options = _read(kept)
     except (KeyError, TypeError, ValueError, OpconformError) as error:
         raise OpconformError(f"{begun.folder}: options: not in the form that a run writes: {error!r}") from None
     if "out" in options.given:
@@ -112,7 +112,7 @@ def options_of(begun: RunRecord, options: RunOptions) -> RunOptions:
     return replace(old_options, **{"junit": None, **taken, **own})
 
 
-def refuse_unnamed(options: RunOptions, place: object) -> None:
+def refuse_unnamed(options: RunOptions, folder: object) -> None:
     """Raise OpconformError if a resumed run would run code, or read a file, that only its folder names."""
     unnamed = [
         f"--{name} {getattr(options, name)}" for name in sorted(_FILES - options.given) if getattr(options, name)
@@ -121,22 +121,22 @@ def refuse_unnamed(options: RunOptions, place: object) -> None:
         unnamed = [*(shlex.quote(name) for name in options.backends if name.startswith(_CODE)), *unnamed]
     if unnamed:
         words = " ".join(unnamed)
-        raise OpconformError(f"{place}: a folder may come from anywhere, so name what this run needs again: {words}")
+        raise OpconformError(f"{folder}: a folder may come from anywhere, so name what this run needs again: {words}")
 
 
 def difference(name: str, old: object, new: object) -> str:
     """Return the line that shows a difference between a run when it began and now."""
-    return f"{name}: {_told(old)} when it began, {_told(new)} now"
+    return f"{name}: {_words(old)} when it began, {_words(new)} now"
 
 
-def refuse(place: object, differences: Sequence[str]) -> None:
+def refuse(folder: object, differences: Sequence[str]) -> None:
     """Raise OpconformError if there are differences."""
     if differences:
         lines = "".join(f"\n  {line}" for line in differences)
-        raise OpconformError(f"{place}: this run cannot be resumed, it would differ; start a new one{lines}")
+        raise OpconformError(f"{folder}: this run cannot be resumed, it would differ; start a new one{lines}")
 
 
-def _told(value: object) -> str:
+def _words(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
     return "none" if value is None else str(value)
@@ -148,20 +148,20 @@ def _plain(value: object, name: str) -> object:
     return list(value) if isinstance(value, tuple | list) else str(value) if isinstance(value, Shard) else value
 
 
-def _read(told: Mapping[str, Any]) -> RunOptions:
-    selection = told["selection"]
+def _read(kept: Mapping[str, Any]) -> RunOptions:
+    selection = kept["selection"]
     tuples = {name: tuple(selection[name]) for name in ("globs", "standards")}
     known = {f.name for f in fields(RunOptions)} - _NOT_KEPT - {"junit"}
-    values = {name: value for name, value in told.items() if name in known}
+    values = {name: value for name, value in kept.items() if name in known}
     values |= {name: Path(values[name]) for name in _FILES & values.keys() if values[name] is not None}
     values["selection"] = Selection(**{**selection, **tuples})
-    values["shard"] = shard_of(told["shard"]) if told["shard"] else None
+    values["shard"] = shard_of(kept["shard"]) if kept["shard"] else None
     return RunOptions(**values)
 
 
 def check_same(begun: RunRecord, now: Mapping[str, Any]) -> None:
     """Raise OpconformError, which lists the differences from `now`, the description of the resumed run."""
-    backends = {name: told["version"] for name, told in now["backends"].items()}
+    backends = {name: about["version"] for name, about in now["backends"].items()}
     known = {name: begun.about(name).version for name in backends}
     refuse(
         begun.folder,

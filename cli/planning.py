@@ -41,8 +41,8 @@ def made_of_each(
     with ProcessPoolExecutor(min(jobs, len(ids)), get_context("forkserver")) as pool:
         asked = {name: pool.submit(make, source.unread, name, ids[name]) for name in largest}
         with tracked(as_completed(asked.values()), "operator versions", len(asked)) as done:
-            for one in done:
-                one.result()  # raises immediately
+            for future in done:
+                future.result()  # raises immediately
         return {name: asked[name].result() for name in ids}
 
 
@@ -71,11 +71,11 @@ class GrowingPlan:
             self._grown.notify_all()
 
     def __iter__(self) -> Iterator[str]:
-        place = 0
-        while self.at_least(place + 1) > place:
-            portion = self._ids[place : place + _PORTION]
+        start = 0
+        while self.at_least(start + 1) > start:
+            portion = self._ids[start : start + _PORTION]
             yield from portion
-            place += len(portion)
+            start += len(portion)
 
     @property
     def total(self) -> int | None:

@@ -113,9 +113,9 @@ def print_changes(console: Console, changes: OutcomeChanges) -> None:
         reasons: Mapping[str, int] = Counter(why for *_, why in changes.run_again)
         for why in reasons:
             console.print(Text(f"  {printable(why)}:"), soft_wrap=True)
-            _print_cases(console, [(case, backend) for case, backend, told in changes.run_again if told == why])
-    told = f"{len(changes.changed):,} changed, {changes.unchanged:,} unchanged, {len(changes.run_again):,} to run again"
-    console.print(Text(told, "bold"), soft_wrap=True)
+            _print_cases(console, [(case, backend) for case, backend, cause in changes.run_again if cause == why])
+    line = f"{len(changes.changed):,} changed, {changes.unchanged:,} unchanged, {len(changes.run_again):,} to run again"
+    console.print(Text(line, "bold"), soft_wrap=True)
     console.print()
 
 
@@ -123,8 +123,8 @@ def _print_cases(console: Console, cases: list[tuple[str, str]]) -> None:
     for case, backend in cases[:_SHOWN]:
         console.print(Text(f"    {printable(case)}  on {printable(backend)}"), soft_wrap=True)
     if len(cases) > _SHOWN:
-        told = f"    and {len(cases) - _SHOWN:,} more; run.json lists all"
-        console.print(Text(told, "dim"), soft_wrap=True)
+        rest = f"    and {len(cases) - _SHOWN:,} more; run.json lists all"
+        console.print(Text(rest, "dim"), soft_wrap=True)
 
 
 def _outcome(result: Result, suspended: str | None) -> str:
@@ -200,17 +200,18 @@ class Rejudged:
         """
         kept = iter(walk or StoredResults(self.begun.folder))
         while together := list(itertools.islice(kept, _TOGETHER)):
-            by_backend = itertools.groupby(together, key=lambda one: one.result.backend)
+            by_backend = itertools.groupby(together, key=lambda stored: stored.result.backend)
             cases = itertools.chain.from_iterable(
-                _of_today(self._source(backend), [one.result.case for one in some]) for backend, some in by_backend
+                _of_today(self._source(backend), [stored.result.case for stored in some])
+                for backend, some in by_backend
             )
-            for one, case in zip(together, cases, strict=True):
+            for stored, case in zip(together, cases, strict=True):
                 try:
-                    judged = self._judged(one, case)
+                    judged = self._judged(stored, case)
                     attached_accuracy(judged.judged.attachments)
                 except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                    place = f"{self.begun.folder}: {one.result.case} on {one.result.backend}"
-                    raise OpconformError(f"{place}: not in the form that a run writes: {error!r}"[:_LONGEST]) from None
+                    where = f"{self.begun.folder}: {stored.result.case} on {stored.result.backend}"
+                    raise OpconformError(f"{where}: not in the form that a run writes: {error!r}"[:_LONGEST]) from None
                 yield judged
 
     def _source(self, backend: str) -> CaseSource:
@@ -237,19 +238,19 @@ class Rejudged:
         except CannotJudge as why:
             return Rejudgement(kept, Judged(old, _as_kept(kept)), str(why), case, None, old)
         new = old if same_verdict(old, anew) else anew
-        found = Rejudgement(kept, Judged(new, _as_kept(kept)), None, case, answer, anew)
+        rejudgement = Rejudgement(kept, Judged(new, _as_kept(kept)), None, case, answer, anew)
         if case is None or answer is None or new is old or self._kind(old.backend) != "run":
-            return found
-        graded = found.accuracy()
-        told = {"certificate": deflated(certificate_json(self.source, case))}
-        told |= {} if graded is None else {ATTACHMENT: graded}
-        return replace(found, judged=Judged(new, {**_as_kept(kept), **told}))
+            return rejudgement
+        graded = rejudgement.accuracy()
+        attachments = {"certificate": deflated(certificate_json(self.source, case))}
+        attachments |= {} if graded is None else {ATTACHMENT: graded}
+        return replace(rejudgement, judged=Judged(new, {**_as_kept(kept), **attachments}))
 
-    def compare(self, one: Rejudgement, reported: Result, changes: OutcomeChanges) -> None:
+    def compare(self, rejudgement: Rejudgement, reported: Result, changes: OutcomeChanges) -> None:
         """Add to `changes` a result that is now `reported` in this form."""
-        kept = one.kept.result
-        if one.why is not None:
-            changes.run_again.append((kept.case, kept.backend, one.why))
+        kept = rejudgement.kept.result
+        if rejudgement.why is not None:
+            changes.run_again.append((kept.case, kept.backend, rejudgement.why))
             return
         before, now = (t.suspensions.reason(reported.case, reported.clauses) for t in (self.old, self.new))
         old, new = _outcome(kept, before), _outcome(reported, now)
@@ -258,29 +259,29 @@ class Rejudged:
         else:
             reason = _reason(kept, reported, before, now)
             changes.changed.append(OutcomeChange(kept.case, kept.backend, old, new, reason))
-        changes.from_answers += one.answer is not None
+        changes.from_answers += rejudgement.answer is not None
 
     def _answer(self, kept: StoredResult, case: Batch | None) -> Answer | None:
         """Return the answer, None if it was not kept. Raises OpconformError if it is damaged."""
-        place = f"{self.begun.folder / OUTPUTS}: {kept.result.case} on {kept.result.backend}"
+        where = f"{self.begun.folder / OUTPUTS}: {kept.result.case} on {kept.result.backend}"
         try:
             return answer_of(kept, case)
         except MemoryError:
             raise
         except Exception as error:  # lines of a stranger: numbers without bounds, types of any name
-            raise OpconformError(f"{place}: not in the form that a run writes: {error!r}"[:_LONGEST]) from None
+            raise OpconformError(f"{where}: not in the form that a run writes: {error!r}"[:_LONGEST]) from None
 
 
 def answer_of(kept: StoredResult, case: Batch | None) -> Answer | None:
     """Return the answer that was kept of a result, None if it was not. Raises ValueError, KeyError or TypeError."""
-    told = None if kept.outputs is None else json.loads(kept.outputs)
-    if told is None or "outputs" not in told or told["case_digest"] != kept.result.case_digest:
+    entry = None if kept.outputs is None else json.loads(kept.outputs)
+    if entry is None or "outputs" not in entry or entry["case_digest"] != kept.result.case_digest:
         return None
-    found = answer_from_json(told)
-    if case is None or found is None or found.structure:
-        return found
+    answer = answer_from_json(entry)
+    if case is None or answer is None or answer.structure:
+        return answer
     infers = any(check.name == "infers" for option in case.expectation.options for check in option.checks)
-    return found if infers or all(is_tensor(one.type) for one in case.program.answers) else None
+    return answer if infers or all(is_tensor(port.type) for port in case.program.answers) else None
 
 
 def run_rejudge(options: RejudgeOptions, command: Sequence[str]) -> int:
@@ -300,8 +301,8 @@ def run_rejudge(options: RejudgeOptions, command: Sequence[str]) -> int:
 def opened(options: RejudgeOptions) -> Rejudged:
     """Read everything that is needed to judge a run again. Raises OpconformError."""
     begun = RunRecord(options.folder, read_run(options.folder))
-    place = options.folder / RUN
-    old = terms_from(begun.run_json.get("terms") or {}, place)
+    file = options.folder / RUN
+    old = terms_from(begun.run_json.get("terms") or {}, file)
     source = CasesOfEveryKind(options.specs, old.declaration or Declaration())
     library = source.library
     specs = library.specs()
@@ -323,17 +324,19 @@ def _run(rejudged: Rejudged, options: RejudgeOptions, command: Sequence[str], fo
     tables, changes = Tables.of(terms, backends, rejudged.day), OutcomeChanges()
     folder.start(_description(rejudged, options, command))
     certified: set[str] = set()
-    with tracked(rejudged.judged(), "judging", begun.planned) as found:
-        for one in found:
-            reported = tables.take(one.judged.result, one.judged.attachments)
-            rejudged.compare(one, reported, changes)
+    with tracked(rejudged.judged(), "judging", begun.planned) as rejudgements:
+        for rejudgement in rejudgements:
+            reported = tables.take(rejudgement.judged.result, rejudgement.judged.attachments)
+            rejudged.compare(rejudgement, reported, changes)
             line = reported.to_json()
-            folder.add(line, companions(Judged(reported, one.judged.attachments), line, certified))
+            folder.add(line, companions(Judged(reported, rejudgement.judged.attachments), line, certified))
     partial = bool(begun.run_json.get("selection") or begun.run_json.get("shard") or not begun.finished)
     problems = tables.waivers.problems(partial=partial)
     code = max(tables.tally.exit_code(len(problems)), 0 if begun.finished else INTERRUPTED)
-    told = {**folder.run_json["rejudged"], **changes.to_dict()}
-    folder.finish("finished" if begun.finished else "interrupted", code, {**tables.to_dict(problems), "rejudged": told})
+    record = {**folder.run_json["rejudged"], **changes.to_dict()}
+    folder.finish(
+        "finished" if begun.finished else "interrupted", code, {**tables.to_dict(problems), "rejudged": record}
+    )
     versions = {name: begun.about(name).version for name in backends}
     words = clause_text_of(rejudged.source.library)
     names = distinct({name: begun.about(name).name or name for name in versions})
@@ -363,16 +366,16 @@ def _run(rejudged: Rejudged, options: RejudgeOptions, command: Sequence[str], fo
 
 def _description(rejudged: Rejudged, options: RejudgeOptions, command: Sequence[str]) -> dict[str, Any]:
     """Return `run.json`: what the backends did is unchanged, what judges it is today's."""
-    told, terms = rejudged.begun.run_json, rejudged.new
+    run_json, terms = rejudged.begun.run_json, rejudged.new
     profile, errata = terms.demands.profile, terms.suspensions.errata
     suite = {"version": suite_version(), "digest": suite_digest(rejudged.source.library)}
     return {
-        **told,
+        **run_json,
         "command": list(command),
-        "suite": {**told.get("suite", {}), **suite},
+        "suite": {**run_json.get("suite", {}), **suite},
         "required": dict(terms.demands.required),
         "profile": profile and {"name": profile.name, "version": profile.version, "digest": profile.digest},
-        "waivers": {"digest": terms.waivers.digest} if options.waivers else told.get("waivers"),
+        "waivers": {"digest": terms.waivers.digest} if options.waivers else run_json.get("waivers"),
         "errata": {"digest": errata.digest, "ids": [erratum.id for erratum in errata.entries]},
         "disputed": {clause: upstream or None for clause, upstream in terms.suspensions.disputed.items()},
         "terms": terms_to_dict(terms),
@@ -381,7 +384,7 @@ def _description(rejudged: Rejudged, options: RejudgeOptions, command: Sequence[
             "from": {
                 "results": _digest(rejudged.begun.folder / RESULTS),
                 "outputs": _digest(rejudged.begun.folder / OUTPUTS),
-                "suite": told.get("suite"),
+                "suite": run_json.get("suite"),
                 "command": rejudged.begun.command,
             },
         },
@@ -414,10 +417,10 @@ def _of_today(source: CaseSource, texts: Sequence[str]) -> Iterator[Batch | None
 
 def _as_kept(kept: StoredResult) -> dict[str, Any]:
     """Return the lines that accompany a result, as attachments."""
-    found: dict[str, Any] = {}
+    attachments: dict[str, Any] = {}
     for name, line in (("outputs", kept.outputs), (ATTACHMENT, kept.accuracy)):
         if line is not None:
-            found[name] = {key: value for key, value in json.loads(line).items() if key not in _HEAD}
+            attachments[name] = {key: value for key, value in json.loads(line).items() if key not in _HEAD}
     if kept.certificate is not None:
-        found["certificate"] = json.loads(kept.certificate)
-    return found
+        attachments["certificate"] = json.loads(kept.certificate)
+    return attachments

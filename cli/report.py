@@ -57,12 +57,12 @@ def run_report(options: ReportOptions, console: Console | None = None) -> int:
     library = GeneratedCases().library
     summary = replace(
         tables.summary(counted.exit_code),
-        versions={name: version for whole in wholes for name, version in whole.versions.items()},
+        versions={name: version for merged in wholes for name, version in merged.versions.items()},
         clause_text=clause_text_of(library),
         problems=counted.problems,
         folders=options.folders,
         partial=options.partial,
-        unfinished=[part.folder for whole in wholes for part in whole.unfinished],
+        unfinished=[part.folder for merged in wholes for part in merged.unfinished],
         names=names_of(wholes),
     )
     _write(options, wholes, tables, summary, library)
@@ -88,7 +88,7 @@ def _write(
 ) -> None:
     terms = tables.terms
     if options.junit is not None:
-        folders = [part.folder for whole in wholes for part in whole.parts]
+        folders = [part.folder for merged in wholes for part in merged.parts]
         write_junit(
             folders,
             options.junit,
@@ -104,11 +104,11 @@ def _write(
         badges = badges_of(tables.tally, summary.versions, library.version_counts(), summary.names)
         write_badges(badges, options.badge)
     if options.json is not None:
-        told = _told(wholes, tables, summary)
-        write_text(options.json, json.dumps(told, allow_nan=False, indent=2) + "\n")
+        content = _content(wholes, tables, summary)
+        write_text(options.json, json.dumps(content, allow_nan=False, indent=2) + "\n")
 
 
-def _told(wholes: Sequence[MergedRun], tables: Tables, summary: Summary) -> dict[str, Any]:
+def _content(wholes: Sequence[MergedRun], tables: Tables, summary: Summary) -> dict[str, Any]:
     first = wholes[0].parts[0].run_json
     kept = (
         "suite",
@@ -126,7 +126,7 @@ def _told(wholes: Sequence[MergedRun], tables: Tables, summary: Summary) -> dict
         "exit_code": summary.exit_code,
         "backends": dict(summary.versions),
         **{name: first.get(name) for name in kept},
-        "runs": [_run(whole) for whole in wholes],
+        "runs": [_run(merged) for merged in wholes],
         **tables.to_dict(summary.problems),
         "behaviours": tables.behaviours.to_dict(),
         "failures": [
@@ -143,11 +143,11 @@ def _told(wholes: Sequence[MergedRun], tables: Tables, summary: Summary) -> dict
     }
 
 
-def _run(whole: MergedRun) -> dict[str, Any]:
+def _run(merged: MergedRun) -> dict[str, Any]:
     return {
-        "backends": list(whole.versions),
-        "shards": len(whole.parts) + len(whole.missing) if whole.parts[0].shard else None,
-        "missing": [str(shard) for shard in whole.missing],
-        "unfinished": len(whole.unfinished),
-        "started": min(str(part.run_json.get("started")) for part in whole.parts),
+        "backends": list(merged.versions),
+        "shards": len(merged.parts) + len(merged.missing) if merged.parts[0].shard else None,
+        "missing": [str(shard) for shard in merged.missing],
+        "unfinished": len(merged.unfinished),
+        "started": min(str(part.run_json.get("started")) for part in merged.parts),
     }

@@ -24,12 +24,12 @@ from .common import (
     path_option,
     planned,
     pop_sections,
+    printed,
+    printed_each,
     seconds_option,
     sections,
     selection_of,
     timeout_of,
-    told,
-    told_each,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _backends(_context: click.Context, _argument: click.Parameter, begun: str) -
     """Return the backends whose names begin so, for shell completion."""
     from ..runners.registry import known_backends  # noqa: PLC0415
 
-    return [one.name for one in known_backends() if one.name.startswith(begun)]
+    return [backend.name for backend in known_backends() if backend.name.startswith(begun)]
 
 
 @command(
@@ -161,11 +161,11 @@ def _tell_size(options: RunOptions) -> int:
     terms_of(options, suite)
     source = suite.source
     with contextlib.ExitStack() as stack:
-        found = selected_size(source, selection, lambda items: stack.enter_context(tracked(items, "planning")))
-    found = {standard: size for standard, size in found.items() if not wanted or standard in wanted}
-    for standard, size in found.items():
+        sizes = selected_size(source, selection, lambda items: stack.enter_context(tracked(items, "planning")))
+    sizes = {standard: size for standard, size in sizes.items() if not wanted or standard in wanted}
+    for standard, size in sizes.items():
         click.echo(f"{standard}: {size.cases:,} cases of {size.programs:,} programs, {_duration(size.seconds)}")
-    if not found:
+    if not sizes:
         raise selects_nothing(source.library, selection)
     return 0
 
@@ -173,15 +173,15 @@ def _tell_size(options: RunOptions) -> int:
 def _duration(seconds: float) -> str:
     """Return a duration of processor time in words."""
     hours, minutes = seconds / 3600, seconds / 60
-    told = f"{hours:.1f} h" if hours >= 1 else f"{minutes:.0f} min" if minutes >= 2 else f"{max(seconds, 1):.0f} s"
-    return f"about {told} of one processor for each backend, without the backend's own time"
+    duration = f"{hours:.1f} h" if hours >= 1 else f"{minutes:.0f} min" if minutes >= 2 else f"{max(seconds, 1):.0f} s"
+    return f"about {duration} of one processor for each backend, without the backend's own time"
 
 
 def given_options() -> frozenset[str]:
     """Return the names of the options on the command line."""
     context = click.get_current_context()
-    told = click.core.ParameterSource.COMMANDLINE
-    return frozenset(name for name in context.params if context.get_parameter_source(name) is told)
+    command_line = click.core.ParameterSource.COMMANDLINE
+    return frozenset(name for name in context.params if context.get_parameter_source(name) is command_line)
 
 
 @command(
@@ -238,12 +238,12 @@ def list_(*, what: str, specs: Path | None, as_json: bool, check: bool, **option
     if what == "backends":
         from .backends import backend_lines  # noqa: PLC0415
 
-        return int(told_each(backend_lines(as_json=as_json, check=check)) > 0)
+        return int(printed_each(backend_lines(as_json=as_json, check=check)) > 0)
     if check:
         raise click.UsageError("--check only works with backends: opconform list backends --check")
     from .generated_suite import listed  # noqa: PLC0415
 
-    return told(listed(what, specs, selection_of(options), as_json=as_json))
+    return printed(listed(what, specs, selection_of(options), as_json=as_json))
 
 
 @command(

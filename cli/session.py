@@ -117,12 +117,12 @@ class Session:
     @property
     def names(self) -> dict[str, str]:
         """Return what reports call the backends: --name, or the own name of a class, module or program."""
-        found = {}
+        names = {}
         for backend in self.backends:
             about = self.abouts.get(backend.name)
             own = about.name if about is not None and backend.scheme in OWN else ""
-            found[backend.name] = self.options.name or own or backend.name
-        return distinct(found)
+            names[backend.name] = self.options.name or own or backend.name
+        return distinct(names)
 
     def description(self) -> dict[str, Any]:
         """Return everything that decides a run's results, for `run.json`, with the facts of this machine.
@@ -167,7 +167,7 @@ class Session:
             "machine": _machine(),
             "options": options.to_dict(),
             "terms": terms_to_dict(terms),
-            "deaths": [dict(told) for told in self.deaths],
+            "deaths": [dict(death) for death in self.deaths],
             "more_deaths": self.more_deaths,
         }
 
@@ -215,13 +215,17 @@ def _plans(options: RunOptions, implemented: Mapping[str, Sequence[str]], suite:
     }
     if options.shard is None and options.resume is None:
         growing = {selection: suite.growing(selection) for selection in dict.fromkeys(selections.values())}
-        plans = {name: Plan(one, None, plan) for name, one in selections.items() if (plan := growing[one]) is not None}
+        plans = {
+            name: Plan(selection, None, plan)
+            for name, selection in selections.items()
+            if (plan := growing[selection]) is not None
+        }
         if len(plans) == len(selections) and all(plan.at_least(1) for plan in plans.values()):
             return plans
     counts = suite.counts(options.selection)
     if not counts:
         raise OpconformError("; ".join([_selects_nothing(options), *suite.suggestions(options.selection)]))
-    idle = {name: one.standards for name, one in selections.items() if not _cases_of(one, counts)}
+    idle = {name: selection.standards for name, selection in selections.items() if not _cases_of(selection, counts)}
     if idle:
         raise _of_other_standards(options, idle)
     totals: dict[Selection, int] = {}
@@ -253,11 +257,14 @@ def _selects_nothing(options: RunOptions) -> str:
 
 def _of_other_standards(options: RunOptions, idle: Mapping[str, Sequence[str]]) -> OpconformError:
     """Return the error for backends without a selected case, if other standards have some."""
-    runs = [f"{name} runs {' and '.join(f'{one}/*' for one in standards)} only" for name, standards in idle.items()]
-    standards = dict.fromkeys(one for standards in idle.values() for one in standards)
-    select = "" if options.corpus else ", or add " + " ".join(f"--select '{one}/*'" for one in standards)
-    told = f"{_selects_nothing(options)} for {' and '.join(idle)}: {', '.join(runs)}"
-    return OpconformError(f"{told}; leave {'it' if len(idle) == 1 else 'them'} out{select}")
+    runs = [
+        f"{name} runs {' and '.join(f'{standard}/*' for standard in standards)} only"
+        for name, standards in idle.items()
+    ]
+    standards = dict.fromkeys(standard for standards in idle.values() for standard in standards)
+    select = "" if options.corpus else ", or add " + " ".join(f"--select '{standard}/*'" for standard in standards)
+    problem = f"{_selects_nothing(options)} for {' and '.join(idle)}: {', '.join(runs)}"
+    return OpconformError(f"{problem}; leave {'it' if len(idle) == 1 else 'them'} out{select}")
 
 
 _LIBRARIES = ("numpy", "onnx", "ml_dtypes")
@@ -381,11 +388,11 @@ def _run_backends(session: Session, folder: ResultsFolder, console: Console) -> 
     try:
         with RunProgress(quiet, _total(session), known=session.tables.tally.figures().outcomes) as shown:
             for backend in session.backends:
-                for found in _results(session, backend, folder):
+                for judged in _results(session, backend, folder):
                     if shown.total is None and (total := _total(session)) is not None:
                         shown.expect(total)
                         folder.start(session.description())
-                    shown.count(_taken(session, found, folder))
+                    shown.count(_taken(session, judged, folder))
     except KeyboardInterrupt:
         return True
     return False
@@ -417,18 +424,18 @@ def _results(session: Session, backend: BackendSpec, folder: ResultsFolder) -> I
     ids = session.plans[name].ids(session.suite)
     owed = (text for text in ids if text not in done) if done else ids
     early: list[Judged] | None = []
-    for found in session.executor.run_cases(assignment, batched(owed), jobs=jobs, limits=session.options.limits):
-        if early is None and isinstance(found, Judged):
-            yield found
-        elif isinstance(found, About):
-            session.abouts[name] = found
+    for event in session.executor.run_cases(assignment, batched(owed), jobs=jobs, limits=session.options.limits):
+        if early is None and isinstance(event, Judged):
+            yield event
+        elif isinstance(event, About):
+            session.abouts[name] = event
             folder.start(session.description())
             yield from early or ()
             early = None
-        elif isinstance(found, Death):
-            _note(session, found, folder)
+        elif isinstance(event, Death):
+            _note(session, event, folder)
         elif early is not None:
-            early.append(found)
+            early.append(event)
     yield from early or ()
 
 
@@ -469,13 +476,13 @@ def _machine() -> dict[str, Any]:
 
 def _locales() -> list[str]:
     """Return those of the locales that libraries ask for by name that this machine has."""
-    before, found = locale.setlocale(locale.LC_CTYPE), []
+    before, available = locale.setlocale(locale.LC_CTYPE), []
     for name in (LOCALE, "en_US.UTF-8"):
         with contextlib.suppress(locale.Error):
             locale.setlocale(locale.LC_CTYPE, name)
-            found.append(name)
+            available.append(name)
     locale.setlocale(locale.LC_CTYPE, before)
-    return found
+    return available
 
 
 def _version(distribution: str) -> str | None:

@@ -27,8 +27,8 @@ def signed(content: bytes, key: Path) -> bytes:
     Raises OpconformError if the key is invalid, NotInstalled without the library.
     """
     keys, _ = _library()
-    found = _loaded(key, "Ed25519Private", lambda pem: keys.load_pem_private_key(pem, None), _EXPECTED)
-    return base64.b64encode(found.sign(content)) + b"\n"
+    private_key = _loaded(key, "Ed25519Private", lambda pem: keys.load_pem_private_key(pem, None), _EXPECTED)
+    return base64.b64encode(private_key.sign(content)) + b"\n"
 
 
 def unsigned_reason(content: bytes, signature: bytes | None, key: Path | None) -> str | None:
@@ -37,11 +37,11 @@ def unsigned_reason(content: bytes, signature: bytes | None, key: Path | None) -
         return None
     keys, invalid = _library()
     expected = f"{_EXPECTED}, and `openssl pkey -pubout` its public part"
-    found = _loaded(key, "Ed25519Public", keys.load_pem_public_key, expected)
+    public_key = _loaded(key, "Ed25519Public", keys.load_pem_public_key, expected)
     if signature is None:
         return "none, and --key asks for one"
     try:
-        found.verify(base64.b64decode(signature, validate=False), content)
+        public_key.verify(base64.b64decode(signature, validate=False), content)
     except (invalid, binascii.Error):
         return "made with another key, or for other content"
     return None
@@ -59,16 +59,16 @@ def _library() -> tuple[Any, type[Exception]]:
 def _loaded(key: Path, kind: str, load: Callable[[bytes], Any], expected: str) -> Any:
     try:
         with open_regular(key) as opened:
-            found = load(opened.read(_LARGEST_KEY))
+            loaded = load(opened.read(_LARGEST_KEY))
     except OSError as error:
         raise OpconformError(f"{key}: cannot be read: {error.strerror}") from None
     except OpconformError:
         raise
     except Exception as error:  # the library raises various exceptions
         raise OpconformError(f"{key}: {_EXPECTED}: {error}") from None
-    if kind not in type(found).__name__:
+    if kind not in type(loaded).__name__:
         raise OpconformError(f"{key}: {expected}")
-    return found
+    return loaded
 
 
 MANIFEST, SIGNATURE = "submission.json", "submission.sig"
@@ -98,22 +98,22 @@ def submit(folder: Path, out: Path, key: Path | None = None, frozen: Sequence[Pa
     existed before the seed was announced. Raises OpconformError if the run is unfinished or damaged, a file cannot be
     read, or `out` exists already.
     """
-    told = read_run(folder)
-    if told.get("status") != "finished":
-        status = told.get("status")
+    run_json = read_run(folder)
+    if run_json.get("status") != "finished":
+        status = run_json.get("status")
         raise OpconformError(f"{folder}: {status}; only a finished run can be submitted; `run --resume` finishes it")
     if out.exists():
         raise OpconformError(f"{out}: already exists; choose another file")
     results = sum(1 for _ in StoredResults(folder))  # raises if the folder is damaged
     content = {name: (folder / name).read_bytes() for name in (*_NEEDED, *_MAY_BE) if (folder / name).is_file()}
-    manifest = _manifest(told, content, results, _challenge(told, frozen))
+    manifest = _manifest(run_json, content, results, _challenge(run_json, frozen))
     if key is not None:
         content[SIGNATURE] = signed(manifest, key)
     partial = out.with_name(f"{out.name}.partial")
     try:
         archive = ArchiveSink(partial)
-        for name, one in {MANIFEST: manifest, **content}.items():
-            archive.write(name, one)
+        for name, file in {MANIFEST: manifest, **content}.items():
+            archive.write(name, file)
         archive.close()
         partial.replace(out)
     except OSError as error:
@@ -122,7 +122,7 @@ def submit(folder: Path, out: Path, key: Path | None = None, frozen: Sequence[Pa
     yield f"digest {json.loads(manifest)['digest']}"
 
 
-def _challenge(told: Mapping[str, Any], frozen: Sequence[Path]) -> dict[str, Any] | None:
+def _challenge(run_json: Mapping[str, Any], frozen: Sequence[Path]) -> dict[str, Any] | None:
     """Return the announced seed, and the digests of the files that were frozen before; None without files."""
     digests: dict[str, str] = {}
     for file in frozen:
@@ -133,33 +133,33 @@ def _challenge(told: Mapping[str, Any], frozen: Sequence[Path]) -> dict[str, Any
             raise OpconformError(f"{file}: cannot be read: {error.strerror}") from None
     if len(digests) < len(frozen):
         raise OpconformError("--frozen: two files have the same name; the manifest needs different names")
-    return {"seed": told.get("seed"), "frozen": digests} if digests else None
+    return {"seed": run_json.get("seed"), "frozen": digests} if digests else None
 
 
 def _manifest(
-    told: Mapping[str, Any], content: Mapping[str, bytes], results: int, challenge: Mapping[str, Any] | None
+    run_json: Mapping[str, Any], content: Mapping[str, bytes], results: int, challenge: Mapping[str, Any] | None
 ) -> bytes:
     files = {name: {"size": len(c), "sha256": hashlib.sha256(c).hexdigest()} for name, c in content.items()}
-    whole = {
+    manifest = {
         "kind": KIND,
         "schema": SCHEMA,
         "results": results,
-        **{name: told.get(name) for name in REPEATED},
+        **{name: run_json.get(name) for name in REPEATED},
         **({"challenge": challenge} if challenge else {}),
         "files": files,
     }
-    return lined_json({"digest": _digest(whole), **whole})
+    return lined_json({"digest": _digest(manifest), **manifest})
 
 
-def _digest(whole: Mapping[str, Any]) -> str:
-    return hashlib.sha256(lined_json(dict(whole))).hexdigest()
+def _digest(manifest: Mapping[str, Any]) -> str:
+    return hashlib.sha256(lined_json(dict(manifest))).hexdigest()
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A submission whose files match its manifest; `manifest` is its bytes, `signature` the file beside it."""
+    """A submission whose files match its manifest, `description`, of the bytes `manifest`; `signature` is beside it."""
 
-    told: Mapping[str, Any]
+    description: Mapping[str, Any]
     manifest: bytes
     content: Mapping[str, bytes]
     signature: bytes | None
@@ -170,20 +170,20 @@ def open_submission(path: Path) -> Opened:
     files = ArchiveFiles(path)
     manifest = files.read(MANIFEST, _LARGEST_HEAD)
     name = f"{files.name}: {MANIFEST}"
-    told = read_json(manifest, name)
-    if told.get("kind") != KIND or told.get("schema") != SCHEMA:
-        read = f"kind {told.get('kind')!r}, schema {told.get('schema')!r}"
+    description = read_json(manifest, name)
+    if description.get("kind") != KIND or description.get("schema") != SCHEMA:
+        read = f"kind {description.get('kind')!r}, schema {description.get('schema')!r}"
         raise CorpusError(f"{name}: has {read}; this version of opconform reads {KIND} {SCHEMA}")
-    if told.get("digest") != _digest({key: value for key, value in told.items() if key != "digest"}):
+    if description.get("digest") != _digest({key: value for key, value in description.items() if key != "digest"}):
         raise NotWholeError(f"{name}: changed: its digest does not match its content")
-    there, listed = set(files.entries()) - {MANIFEST, SIGNATURE}, told.get("files")
+    there, listed = set(files.entries()) - {MANIFEST, SIGNATURE}, description.get("files")
     if not isinstance(listed, dict) or not set(_NEEDED) <= listed.keys() <= {*_NEEDED, *_MAY_BE}:
         raise CorpusError(f"{name}: does not have the files of a submission")
     if odd := sorted(there ^ listed.keys()):
         raise NotWholeError(f"{files.name}: {'added' if odd[0] in there else 'missing'}: {odd[0]}")
-    content = {one: _checked(files, one, entry) for one, entry in listed.items()}
+    content = {file: _checked(files, file, entry) for file, entry in listed.items()}
     signature = files.read(SIGNATURE, _LARGEST_HEAD) if SIGNATURE in files.entries() else None
-    return Opened(told, manifest, content, signature)
+    return Opened(description, manifest, content, signature)
 
 
 def _checked(files: ArchiveFiles, name: str, entry: Any) -> bytes:

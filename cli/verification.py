@@ -60,23 +60,23 @@ def verify_submission(path: Path, key: Path | None, seed: int | None) -> int:
         console.print(str(error), markup=False, highlight=False, soft_wrap=True)
         return 1
     wrong = unsigned_reason(opened.manifest, opened.signature, key)
-    with tempfile.TemporaryDirectory(prefix="opconform-") as place:
+    with tempfile.TemporaryDirectory(prefix="opconform-") as unpacked:
         for name, content in opened.content.items():
-            Path(place, name).write_bytes(content)
-        found = verified(Path(place), opened.told, seed)
+            Path(unpacked, name).write_bytes(content)
+        verification = verified(Path(unpacked), opened.description, seed)
     if wrong:
-        found.wrong.insert(0, f"signature: {wrong}")
+        verification.wrong.insert(0, f"signature: {wrong}")
     lines = [
-        found.first_line,
-        f"whole: {counted(len(opened.content), 'file')}, digest {opened.told['digest']}",
+        verification.first_line,
+        f"whole: {counted(len(opened.content), 'file')}, digest {opened.description['digest']}",
         *([] if wrong else [_of_signature(opened, key)]),
-        *_of_challenge(opened.told),
-        *found.decided,
-        *found.last_lines,
+        *_of_challenge(opened.description),
+        *verification.decided,
+        *verification.last_lines,
     ]
     for line in lines:
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
-    return 1 if found.wrong else NOT_PROVEN if found.unproven else 0
+    return 1 if verification.wrong else NOT_PROVEN if verification.unproven else 0
 
 
 def _of_challenge(manifest: Mapping[str, Any]) -> Iterator[str]:
@@ -96,24 +96,27 @@ def _of_signature(opened: Opened, key: Path | None) -> str:
 def verified(folder: Path, manifest: Mapping[str, Any], seed: int | None = None) -> Verification:
     """Judge a submission's results again. `seed` is the announced one. Raises OpconformError."""
     rejudged, walk = opened(RejudgeOptions(folder)), StoredResults(folder)
-    found, told = Verification(rejudged), rejudged.begun.run_json
-    for one in rejudged.judged(walk):
-        found.take(one)
-    found.wrong += [
-        *_of_manifest(manifest, told, found.results),
-        *_of_terms(told, rejudged.old),
+    verification, run_json = Verification(rejudged), rejudged.begun.run_json
+    for rejudgement in rejudged.judged(walk):
+        verification.take(rejudgement)
+    verification.wrong += [
+        *_of_manifest(manifest, run_json, verification.results),
+        *_of_terms(run_json, rejudged.old),
         *_of_files(walk),
-        *found.of_plan(),
-        *found.of_totals(),
+        *verification.of_plan(),
+        *verification.of_totals(),
     ]
-    if seed is not None and told.get("seed") != seed:
-        found.wrong.append(f"seed: {told.get('seed')}, but {seed} was announced")
-    if not found.results:
-        found.wrong.append("there are no results")
-    elif not found.from_answers and not found.unproven:
-        found.unproven["results, none of which is a pass"] += found.results
-    found.decided += [*_decided(told, rejudged.old, found.tables), *_claimed(told, found.same_suite)]
-    return found
+    if seed is not None and run_json.get("seed") != seed:
+        verification.wrong.append(f"seed: {run_json.get('seed')}, but {seed} was announced")
+    if not verification.results:
+        verification.wrong.append("there are no results")
+    elif not verification.from_answers and not verification.unproven:
+        verification.unproven["results, none of which is a pass"] += verification.results
+    verification.decided += [
+        *_decided(run_json, rejudged.old, verification.tables),
+        *_claimed(run_json, verification.same_suite),
+    ]
+    return verification
 
 
 @dataclass
@@ -133,29 +136,29 @@ class Verification:
     _done: dict[str, set[str]] = field(default_factory=dict)
 
     @property
-    def told(self) -> Mapping[str, Any]:
+    def run_json(self) -> Mapping[str, Any]:
         """Return `run.json`."""
         return self.rejudged.begun.run_json
 
     @functools.cached_property
     def tables(self) -> Tables:
         """Return the results so far, counted."""
-        return Tables.of(self.rejudged.new, list(self.told.get("backends", {})), self.rejudged.day)
+        return Tables.of(self.rejudged.new, list(self.run_json.get("backends", {})), self.rejudged.day)
 
     @functools.cached_property
     def same_suite(self) -> bool:
         """Return whether the run was of the suite of this version."""
-        return bool(self.told.get("suite", {}).get("digest") == suite_digest(self.rejudged.source.library))
+        return bool(self.run_json.get("suite", {}).get("digest") == suite_digest(self.rejudged.source.library))
 
     @property
     def first_line(self) -> str:
         """Return the line on what was judged again, and what was not."""
-        told = f"{self.from_answers:,} of {counted(self.results, 'verdict')} judged again from answers"
+        line = f"{self.from_answers:,} of {counted(self.results, 'verdict')} judged again from answers"
         if self.unproven:
-            told += "; not checked: " + ", ".join(f"{count:,} {what}" for what, count in self.unproven.items())
+            line += "; not checked: " + ", ".join(f"{count:,} {what}" for what, count in self.unproven.items())
         if self.claimed:
-            told += "; by the backend's word: " + ", ".join(f"{count:,} {what}" for what, count in self.claimed.items())
-        return told
+            line += "; by the backend's word: " + ", ".join(f"{count:,} {what}" for what, count in self.claimed.items())
+        return line
 
     @property
     def last_lines(self) -> list[str]:
@@ -167,43 +170,48 @@ class Verification:
             return ["not proven: nothing is wrong, but the first line says what could not be checked"]
         return ["holds: every pass was judged again from its answer; figures and exit code follow from the results"]
 
-    def take(self, one: Rejudgement) -> None:
+    def take(self, rejudgement: Rejudgement) -> None:
         """Compare a result with the one from judging it again."""
-        old = one.kept.result
-        place = f"{old.case} on {old.backend}"
+        old = rejudgement.kept.result
+        where = f"{old.case} on {old.backend}"
         self._done.setdefault(old.backend, set()).add(old.case)
-        reported, changes = self.tables.take(one.judged.result, one.judged.attachments), OutcomeChanges()
-        self.rejudged.compare(one, reported, changes)
+        reported = self.tables.take(rejudgement.judged.result, rejudgement.judged.attachments)
+        changes = OutcomeChanges()
+        self.rejudged.compare(rejudgement, reported, changes)
         self.results += 1
-        self.wrong += [f"{place}: {change.old} -> {change.new}, {change.reason}" for change in changes.changed]
-        if not changes.changed and one.why is None:
-            self._compare_fields(one, reported, place)
+        self.wrong += [f"{where}: {change.old} -> {change.new}, {change.reason}" for change in changes.changed]
+        if not changes.changed and rejudgement.why is None:
+            self._compare_fields(rejudgement, reported, where)
         if old.level == "declared" and self.rejudged.old.declaration is None:
-            self.wrong.append(f"{place}: right only under declared arithmetic, but none is declared")
-        if one.why is not None:
+            self.wrong.append(f"{where}: right only under declared arithmetic, but none is declared")
+        if rejudgement.why is not None:
             if self.same_suite:
-                self.wrong.append(f"{place}: {one.why}")
+                self.wrong.append(f"{where}: {rejudgement.why}")
             else:
                 self.unproven["results of another suite, which this version cannot judge"] += 1
             return
-        self._check_accuracy(one, place)
-        self._check_certificate(one, place)
-        if one.answer is None:
-            self._without_answer(one, place)
+        self._check_accuracy(rejudgement, where)
+        self._check_certificate(rejudgement, where)
+        if rejudgement.answer is None:
+            self._without_answer(rejudgement, where)
             return
         self.from_answers += 1
-        if one.anew.outcome is Outcome.PASS and one.case is not None and asks_again(one.case.expectation):
+        if (
+            rejudgement.anew.outcome is Outcome.PASS
+            and rejudgement.case is not None
+            and asks_again(rejudgement.case.expectation)
+        ):
             self.unproven["passes that need the answer of a second run, which is not kept"] += 1
 
-    def _compare_fields(self, one: Rejudgement, reported: Result, place: str) -> None:
+    def _compare_fields(self, rejudgement: Rejudgement, reported: Result, where: str) -> None:
         """Compare every field that follows from the answer, and the words as far as they do."""
-        anew, was = one.anew, before_waiving(one.kept.result)
+        anew, was = rejudgement.anew, before_waiving(rejudgement.kept.result)
         for name in _FOLLOWING:
             if getattr(was, name) != getattr(anew, name):
-                told = f"{getattr(was, name)!r} -> {getattr(anew, name)!r}"
-                self.wrong.append(f"{place}: {name}: {told[:_LONGEST]}")
-        if reported.outcome is Outcome.WAIVED and reported.detail != one.kept.result.detail:
-            self.wrong.append(f"{place}: detail: its waiver is another one")
+                change = f"{getattr(was, name)!r} -> {getattr(anew, name)!r}"
+                self.wrong.append(f"{where}: {name}: {change[:_LONGEST]}")
+        if reported.outcome is Outcome.WAIVED and reported.detail != rejudgement.kept.result.detail:
+            self.wrong.append(f"{where}: detail: its waiver is another one")
         if was.outcome is not Outcome.PASS and anew.reason in SIDE_EFFECTS:
             self.claimed[_OBSERVED] += 1
         elif was.detail == anew.detail:
@@ -211,39 +219,39 @@ class Verification:
         elif was.outcome is not Outcome.PASS and anew.detail and was.detail and anew.detail in was.detail:
             self.claimed[_OBSERVED] += 1
         elif self.same_suite:
-            self.wrong.append(f"{place}: detail: does not follow from the answer")
+            self.wrong.append(f"{where}: detail: does not follow from the answer")
         else:
             self.claimed["words of another version"] += 1
 
-    def _check_accuracy(self, one: Rejudgement, place: str) -> None:
+    def _check_accuracy(self, rejudgement: Rejudgement, where: str) -> None:
         """Compare the accuracy with that of the answer; nothing else may have one."""
-        kept = None if one.kept.accuracy is None else _accuracy(one.kept.accuracy)
-        if one.answer is not None:
-            if json.loads(json.dumps(one.accuracy())) != kept:
-                self.wrong.append(f"{place}: its accuracy does not match the answer")
-        elif kept is not None and _needs_answer(one.kept.result):
+        kept = None if rejudgement.kept.accuracy is None else _accuracy(rejudgement.kept.accuracy)
+        if rejudgement.answer is not None:
+            if json.loads(json.dumps(rejudgement.accuracy())) != kept:
+                self.wrong.append(f"{where}: its accuracy does not match the answer")
+        elif kept is not None and _needs_answer(rejudgement.kept.result):
             self.unproven["accuracies of answers that were not kept"] += 1
         elif kept is not None:
-            self.wrong.append(f"{place}: has an accuracy, but no answer")
+            self.wrong.append(f"{where}: has an accuracy, but no answer")
 
-    def _check_certificate(self, one: Rejudgement, place: str) -> None:
+    def _check_certificate(self, rejudgement: Rejudgement, where: str) -> None:
         """Compare a certificate with the one that this version derives."""
-        if one.kept.certificate is None:
+        if rejudgement.kept.certificate is None:
             return
-        if one.case is None or not self.same_suite:
+        if rejudgement.case is None or not self.same_suite:
             self.unproven["certificates of another suite"] += 1
             return
-        derived = json.dumps(certificate_json(self.rejudged.source, one.case))
-        written = inflated(one.kept.certificate, longest=2 * len(derived))  # other spacing is no mistake
+        derived = json.dumps(certificate_json(self.rejudged.source, rejudgement.case))
+        written = inflated(rejudgement.kept.certificate, longest=2 * len(derived))  # other spacing is no mistake
         try:
             same = written is not None and json.loads(written) == json.loads(derived)
         except (ValueError, RecursionError):
             same = False
         if not same:
-            self.wrong.append(f"{place}: its certificate is not the one of this case")
+            self.wrong.append(f"{where}: its certificate is not the one of this case")
 
-    def _without_answer(self, one: Rejudgement, place: str) -> None:
-        result = before_waiving(one.kept.result)
+    def _without_answer(self, rejudgement: Rejudgement, where: str) -> None:
+        result = before_waiving(rejudgement.kept.result)
         if result.outcome in _ENDED:
             self.claimed["crashes and timeouts"] += 1
         elif result.outcome is Outcome.RUNNER_ERROR:
@@ -252,25 +260,25 @@ class Verification:
             self.claimed["refusals"] += 1
             if result.outcome is Outcome.PASS:
                 self.unproven["passes by a refusal"] += 1
-        elif self.told.get("keep_outputs") != "all" or b'"left_out":' in (one.kept.outputs or b""):
+        elif self.run_json.get("keep_outputs") != "all" or b'"left_out":' in (rejudgement.kept.outputs or b""):
             self.unproven["answers that were not kept"] += 1
         else:
-            self.wrong.append(f"{place}: {result.outcome} without an answer, although the run kept all")
+            self.wrong.append(f"{where}: {result.outcome} without an answer, although the run kept all")
 
     def of_plan(self) -> Iterator[str]:
         """Yield what is wrong with the cases: each case of the plan has one result, and there is no other."""
-        if self.told.get("corpus") is not None:
+        if self.run_json.get("corpus") is not None:
             self.unproven["cases of a corpus, which may have had more"] += self.results
             return
-        draws = self.told.get("draws", 1)
+        draws = self.run_json.get("draws", 1)
         if draws > _MOST_DRAWS * max(self.results, 1):
-            told = f"draws: {draws:,} for {counted(self.results, 'result')}"
-            raise OpconformError(f"{RUN}: {told}: the plan would take too long to make again")
+            problem = f"draws: {draws:,} for {counted(self.results, 'result')}"
+            raise OpconformError(f"{RUN}: {problem}: the plan would take too long to make again")
         suite = GeneratedSuite(self.rejudged.source)
         standards = {backend.name: backend.standards for backend in known_backends()}
-        told_shard = self.told.get("shard")
-        shard: Shard | None = None if told_shard is None else shard_of(str(told_shard))
-        for backend in sorted({*self.told.get("backends", {}), *self._done}):
+        shard_text = self.run_json.get("shard")
+        shard: Shard | None = None if shard_text is None else shard_of(str(shard_text))
+        for backend in sorted({*self.run_json.get("backends", {}), *self._done}):
             yield from self._of_planned(backend, suite.selected(self._selection(backend), shard))
             own, known = self._standards(backend), standards.get(backend)
             if known and own != known:
@@ -293,37 +301,37 @@ class Verification:
             yield f"{backend}: no result of {counted(missing, 'case')} of the plan, such as {example}"
         if done:
             yield f"{backend}: {counted(len(done), 'result')} outside the plan, such as {min(done)}"
-        if self.told.get("planned", {}).get(backend) != planned:
-            yield f"{RUN}: planned: {self.told.get('planned', {}).get(backend)} for {backend}, and {planned} are"
+        if self.run_json.get("planned", {}).get(backend) != planned:
+            yield f"{RUN}: planned: {self.run_json.get('planned', {}).get(backend)} for {backend}, and {planned} are"
 
     def _standards(self, backend: str) -> tuple[str, ...]:
-        return tuple(self.told.get("backends", {}).get(backend, {}).get("standards", ()))
+        return tuple(self.run_json.get("backends", {}).get(backend, {}).get("standards", ()))
 
     def _selection(self, backend: str) -> Selection:
-        told = self.told
+        run_json = self.run_json
         return Selection(
-            tuple(told.get("selection", ())),
-            strength_of(str(told.get("strength", 2))),
-            told.get("draws", 1),
-            told.get("seed", 0),
+            tuple(run_json.get("selection", ())),
+            strength_of(str(run_json.get("strength", 2))),
+            run_json.get("draws", 1),
+            run_json.get("seed", 0),
             self._standards(backend),
-            told.get("suite", {}).get("name"),
+            run_json.get("suite", {}).get("name"),
         )
 
     def of_totals(self) -> Iterator[str]:
         """Yield what is wrong with a run's statements about all its results."""
-        told, tally = self.told, self.tables.tally
-        partial = bool(told.get("selection") or told.get("suite", {}).get("name") or told.get("shard"))
-        problems = self.tables.waivers.problems(partial=partial or told.get("corpus") is not None)
+        run_json, tally = self.run_json, self.tables.tally
+        partial = bool(run_json.get("selection") or run_json.get("suite", {}).get("name") or run_json.get("shard"))
+        problems = self.tables.waivers.problems(partial=partial or run_json.get("corpus") is not None)
         for name, value in json.loads(json.dumps(self.tables.to_dict(problems))).items():
-            if told.get(name) != value:
+            if run_json.get(name) != value:
                 yield f"{RUN}: {name}: does not follow from the results"
-        lost = self.results != sum(told.get("planned", {}).values())
+        lost = self.results != sum(run_json.get("planned", {}).values())
         code = max(tally.exit_code(len(problems)), OUR_SIDE_FAILED if lost else 0)
-        if told.get("exit_code") != code:
-            yield f"{RUN}: exit_code: {told.get('exit_code')}, but {code} follows from the results"
-        if told.get("status") != "finished":
-            yield f"{RUN}: status: {told.get('status')}, expected finished"
+        if run_json.get("exit_code") != code:
+            yield f"{RUN}: exit_code: {run_json.get('exit_code')}, but {code} follows from the results"
+        if run_json.get("status") != "finished":
+            yield f"{RUN}: status: {run_json.get('status')}, expected finished"
 
 
 def _needs_answer(result: Result) -> bool:
@@ -334,19 +342,19 @@ def _needs_answer(result: Result) -> bool:
 
 def _accuracy(line: bytes) -> dict[str, Any]:
     try:
-        told = dict(json.loads(line))
+        accuracy = dict(json.loads(line))
     except (ValueError, TypeError, RecursionError) as error:
         raise OpconformError(f"accuracy: not in the form that a run writes: {error}") from None
-    return {name: value for name, value in told.items() if name not in ("case", "backend")}
+    return {name: value for name, value in accuracy.items() if name not in ("case", "backend")}
 
 
-def _of_manifest(manifest: Mapping[str, Any], told: Mapping[str, Any], results: int) -> Iterator[str]:
+def _of_manifest(manifest: Mapping[str, Any], run_json: Mapping[str, Any], results: int) -> Iterator[str]:
     for name in REPEATED:
-        if manifest.get(name) != told.get(name):
+        if manifest.get(name) != run_json.get(name):
             yield f"{name}: the manifest and {RUN} differ"
     challenge = manifest.get("challenge")
-    if challenge is not None and (not isinstance(challenge, dict) or challenge.get("seed") != told.get("seed")):
-        yield f"challenge: its seed is not that of {RUN}, {told.get('seed')}"
+    if challenge is not None and (not isinstance(challenge, dict) or challenge.get("seed") != run_json.get("seed")):
+        yield f"challenge: its seed is not that of {RUN}, {run_json.get('seed')}"
     if manifest.get("results") != results:
         yield f"results: {manifest.get('results')} in the manifest, {results} are there"
 
@@ -358,31 +366,33 @@ def _of_files(walk: StoredResults) -> Iterator[str]:
             yield f"{name}: has lines that belong to no result"
 
 
-def _of_terms(told: Mapping[str, Any], terms: Terms) -> Iterator[str]:
+def _of_terms(run_json: Mapping[str, Any], terms: Terms) -> Iterator[str]:
     """Yield where the head of `run.json` contradicts the terms that decided the verdicts."""
     demands, errata = terms.demands, terms.suspensions.errata.entries
     profile = demands.profile and (demands.profile.name, demands.profile.version)
-    named = told.get("profile") or {}
-    if told.get("required", {}) != dict(demands.required):
+    named = run_json.get("profile") or {}
+    if run_json.get("required", {}) != dict(demands.required):
         yield f"{RUN}: required: does not match its terms"
     if profile != ((named.get("name"), named.get("version")) if named else None):
         yield f"{RUN}: profile: does not match its terms"
-    if (told.get("arithmetic") is None) != (terms.declaration is None):
+    if (run_json.get("arithmetic") is None) != (terms.declaration is None):
         yield f"{RUN}: arithmetic: its terms declare {'some' if terms.declaration else 'none'}"
-    if terms.waivers.entries and not (told.get("waivers") or {}).get("digest"):
+    if terms.waivers.entries and not (run_json.get("waivers") or {}).get("digest"):
         yield f"{RUN}: waivers: none are named, but its terms have {len(terms.waivers.entries)}"
-    if told.get("errata", {}).get("ids", []) != [erratum.id for erratum in errata]:
+    if run_json.get("errata", {}).get("ids", []) != [erratum.id for erratum in errata]:
         yield f"{RUN}: errata: does not match its terms"
 
 
-def _decided(told: Mapping[str, Any], terms: Terms, tables: Tables) -> Iterator[str]:
+def _decided(run_json: Mapping[str, Any], terms: Terms, tables: Tables) -> Iterator[str]:
     """Yield what else decided the verdicts, and which cases were selected."""
-    globs = ", ".join(map(str, told.get("selection", ())))
-    name = told.get("suite", {}).get("name")
+    globs = ", ".join(map(str, run_json.get("selection", ())))
+    name = run_json.get("suite", {}).get("name")
     what = globs or (f"the suite {name}" if name else "the whole plan")
-    shard = f", shard {told['shard']}" if told.get("shard") else ""
-    drawn = ", ".join(f"{key} {told.get(key)}" for key in ("strength", "draws", "seed"))
-    standards = sorted({str(one) for about in told.get("backends", {}).values() for one in about.get("standards", ())})
+    shard = f", shard {run_json['shard']}" if run_json.get("shard") else ""
+    drawn = ", ".join(f"{key} {run_json.get(key)}" for key in ("strength", "draws", "seed"))
+    standards = sorted(
+        {str(standard) for about in run_json.get("backends", {}).values() for standard in about.get("standards", ())}
+    )
     yield printable(f"cases: {what} of {', '.join(standards) or 'all standards'}{shard}; {drawn}")
     waived = tables.tally.figures().outcomes.get(Outcome.WAIVED, 0)
     if terms.waivers.entries:
@@ -396,14 +406,14 @@ def _decided(told: Mapping[str, Any], terms: Terms, tables: Tables) -> Iterator[
         yield printable(f"profile: {terms.demands.profile.name} {terms.demands.profile.version}")
 
 
-def _claimed(told: Mapping[str, Any], same_suite: bool) -> Iterator[str]:
+def _claimed(run_json: Mapping[str, Any], same_suite: bool) -> Iterator[str]:
     """Yield what is repeated from the archive unchecked."""
-    versions = {name: about.get("version", "") for name, about in told.get("backends", {}).items()}
+    versions = {name: about.get("version", "") for name, about in run_json.get("backends", {}).items()}
     backends = ", ".join(f"{name} {version}".rstrip() for name, version in versions.items())
-    claims = told.get("terms", {}).get("claims") or {}
+    claims = run_json.get("terms", {}).get("claims") or {}
     promised = f"; claims of {', '.join(map(str, claims))}" if claims else ""
-    yield printable(f"claimed: backends {backends or 'none'}; started {told.get('started')}{promised}")
+    yield printable(f"claimed: backends {backends or 'none'}; started {run_json.get('started')}{promised}")
     yield "claimed: machine, facts, times, deaths, and the words of refusals, crashes and side effects"
     if not same_suite:
-        told_of = told.get("suite", {}).get("version")
-        yield printable(f"claimed: suite {told_of}, whose digest is not that of this version, by which all was judged")
+        version = run_json.get("suite", {}).get("version")
+        yield printable(f"claimed: suite {version}, whose digest is not that of this version, by which all was judged")

@@ -56,7 +56,7 @@ def test_what_the_record_lists_has_a_reason_and_every_reason_a_case() -> None:
     told = explained(every, read_reasons(REASONS).written)
     assert not told.missing
     assert not told.idle
-    assert sum(len(one.found) for one in every) <= SHARE * sum(one.cases for one in every)
+    assert sum(len(one.backends) for one in every) <= SHARE * sum(one.cases for one in every)
     folder = ROOT / "cases" / "manifests"
     locked = {one.version: read_lock(folder / Lock(one.version, "", ()).file_name).digest for one in every}
     assert not [one.version for one in every if not locked[one.version].startswith(one.digest)]
@@ -67,7 +67,7 @@ def test_a_case_without_a_reason_is_missing_and_a_reason_without_a_case_idle() -
     assert not told.missing
     assert told.idle == ["onnx/Else-* onnx/Tried-*: */none"]
     assert told.counts["onnx/Tried", "the first counts"]["half-more"] == 1
-    assert explained([ONE], {"onnx/Tried-2": {"*": "another version"}}).missing == [*ONE.found.items()]
+    assert explained([ONE], {"onnx/Tried-2": {"*": "another version"}}).missing == [*ONE.backends.items()]
 
 
 def test_a_run_lists_cases_and_keeps_what_has_not_changed(tmp_path: Path, capsys, monkeypatch) -> None:
@@ -76,7 +76,7 @@ def test_a_run_lists_cases_and_keeps_what_has_not_changed(tmp_path: Path, capsys
     options = {"specs": None, "jobs": 1, "record": record, "markdown": page}
     assert run_meaningless(selection, **options) == 0
     (one,) = read_admitted(record).values()
-    assert [text.rpartition("/")[2] for text in one.found] == ["text"], "text has no zero"
+    assert [text.rpartition("/")[2] for text in one.backends] == ["text"], "text has no zero"
     assert re.search(r"^\| silence text-zero.* \| 1 \| onnx/Trilu \|$", page.read_text(), re.MULTILINE)
     assert json.loads(record.read_text().splitlines()[0]) == {"format": 1}
     monkeypatch.setattr(meaningless, "REASONS", tmp_path / "none.yaml")
@@ -154,7 +154,7 @@ MIXED = "onnx/ArgMax-13/float32/none/axis=1;data=3x5:2,5,nan,1,7,4,9,6,1,2,5,2,7
     ],
 )
 def test_a_silence_has_a_set_of_answers_and_no_other_passes(text: str) -> None:
-    assert not admitted_by(GeneratedCases(), "/".join(text.split("/")[:2]), [text]).found
+    assert not admitted_by(GeneratedCases(), "/".join(text.split("/")[:2]), [text]).backends
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_a_silence_leaves_open_only_what_the_text_does(text: str, wrong: Array) 
 def test_half_more_than_the_right_answer_fails_though_the_type_itself_may_err(text: str) -> None:
     version = "/".join(text.split("/")[:2])
     found = meaningless.admitted_by(GeneratedCases(), version, [text])
-    assert (found.cases, dict(found.found)) == (1, {})
+    assert (found.cases, dict(found.backends)) == (1, {})
 
 
 def test_an_accumulator_in_the_type_itself_passes_as_that_though_it_loses_small_addends() -> None:
