@@ -87,7 +87,7 @@ def audit_model(
             if folder is not None:
                 folder.add(judged)
 
-        audit = audited(read, arrays, spec, terms, known=known, found=found)
+        audit = audited(read, arrays, spec, terms, known=known, on_judged=found)
     lines = list(summary(audit))
     if folder is not None:
         folder.finish(page(audit, model.name, lines))
