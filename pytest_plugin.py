@@ -219,9 +219,9 @@ class _PytestSuite:
         self._stream = self._stream or self._run()
         try:
             while case not in self._results:
-                found = next(self._stream)
-                if hasattr(found, "result"):
-                    self._results[found.result.case] = found.result
+                event = next(self._stream)
+                if hasattr(event, "result"):
+                    self._results[event.result.case] = event.result
         except OpconformError as error:
             self._broken = error
             raise
@@ -256,12 +256,12 @@ class _PytestSuite:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Check a result, of this process or of one of xdist's, against the waivers."""
-        told = getattr(report, "opconform", None)
-        if told is not None and not self._on_demand:
+        stored = getattr(report, "opconform", None)
+        if stored is not None and not self._on_demand:
             from .cases.results import result_from_json  # noqa: PLC0415
 
             self._heard += 1
-            self._record.apply(result_from_json(told))
+            self._record.apply(result_from_json(stored))
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """End the workers; a waiver that is no longer true fails the session."""
@@ -355,11 +355,11 @@ def _backend(config: pytest.Config, name: str) -> BackendSpec:
     raise OpconformError(f"no conftest.py that pytest has loaded has a class, function or fixture called {wanted!r}")
 
 
-def _inside(found: object) -> str:
+def _inside(fixture: object) -> str:
     """Return the path from a fixture to its function; empty if it is not a fixture."""
     for path in _IN_FIXTURES:
         try:
-            attrgetter(path)(found)
+            attrgetter(path)(fixture)
         except AttributeError:
             continue
         return f".{path}"

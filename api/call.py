@@ -75,8 +75,8 @@ class Call:
     @functools.cached_property
     def arrays(self) -> list[Array]:
         """All tensors, in the order of the formula's arguments."""
-        found = [array for several in self.ports.values() for _, arrays, _ in several or () for array in arrays]
-        return found + [array for arrays, _ in self.captured.values() for array in arrays]
+        tensors = [array for several in self.ports.values() for _, arrays, _ in several or () for array in arrays]
+        return tensors + [array for arrays, _ in self.captured.values() for array in arrays]
 
     @functools.cached_property
     def recording(self) -> Recording:
@@ -84,7 +84,7 @@ class Call:
         known: dict[str, Array] = {}
         while True:
             try:
-                found = record(reference_of(self.spec, self.version), self._facts, known)
+                recording = record(reference_of(self.spec, self.version), self._facts, known)
             except Asks as asks:
                 if asks.port in known:
                     raise ValueError(f"{self.operator}: its formula asks for {asks.port} again") from None
@@ -94,9 +94,9 @@ class Call:
             except (OpconformError, ValueError) as error:
                 raise ValueError(f"{self.operator}: {error}") from None
             else:
-                if found.invalid_clause:
-                    self.refuse(found.invalid_clause)
-                return found
+                if recording.invalid_clause:
+                    self.refuse(recording.invalid_clause)
+                return recording
 
     def check_values(self, recording: Recording, arrays: Sequence[Array]) -> None:
         """Raise ValueError if values break a clause."""
@@ -107,8 +107,8 @@ class Call:
     def refuse(self, clause: str) -> NoReturn:
         """Raise ValueError for a broken clause."""
         known = self.version.clauses.get(clause)
-        told = f"{known.text} ({clause}; {known.source})" if known else clause
-        raise ValueError(f"{self.operator}: the inputs are invalid: {told}")
+        words = f"{known.text} ({clause}; {known.source})" if known else clause
+        raise ValueError(f"{self.operator}: the inputs are invalid: {words}")
 
     @property
     def program(self) -> Program:
@@ -244,7 +244,7 @@ class _Reader:
 
     def _allows_none(self, port: Signed) -> bool:
         """Return whether None is a value of a required port: an empty optional."""
-        return port.option == "single" and any(one.startswith("optional(") for one in self._allowed(port))
+        return port.option == "single" and any(type_.startswith("optional(") for type_ in self._allowed(port))
 
     def _several(self, port: Signed, value: Any) -> list[tuple[str, Any]]:
         if value is not None and not isinstance(value, (list, tuple)):
@@ -257,7 +257,7 @@ class _Reader:
     def _typed(self, port: Signed, name: str, value: Any) -> str:
         """Return the type of a prepared value, and take the types of letters from it."""
         fitting = [type_ for type_ in self._allowed(port) if fits(parse_type(type_), value)]
-        known = (one for one in fitting if port.option == "each" or self._bind(port.type, one, dict(self._types)))
+        known = (type_ for type_ in fitting if port.option == "each" or self._bind(port.type, type_, dict(self._types)))
         type_ = next(known, None)
         if type_ is None:
             raise self._error(f"input {name}: expected {self._allowed_text(port)}; read {described(value)}")
@@ -271,7 +271,7 @@ class _Reader:
             return self._signature.types[word]
         wrap, inner, end = word.rpartition("(")[0], word.rpartition("(")[2].rstrip(")"), word.count(")")
         if inner in self._signature.types:
-            return tuple(f"{wrap}({one}{')' * end}" for one in self._signature.types[inner])
+            return tuple(f"{wrap}({type_}{')' * end}" for type_ in self._signature.types[inner])
         try:
             return expand(word)
         except OpconformError:
@@ -415,5 +415,5 @@ def _stated(value: Any, names: Mapping[str, str]) -> str | None:
         return None
     by_name = {own: type_ for type_, own in names.items()}
     usual = {"FLOAT": "float32", "DOUBLE": "float64", "f32": "float32", "f16": "float16", "f64": "float64"}
-    found = by_name.get(value) or usual.get(value) or value.lower()
-    return found if found in element_types() or "(" in found else None
+    named = by_name.get(value) or usual.get(value) or value.lower()
+    return named if named in element_types() or "(" in named else None

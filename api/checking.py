@@ -255,7 +255,7 @@ def bound(
 def _interval(name: str, index: int, options: Sequence[Option]) -> Interval:
     """Return the interval that holds all that options with the first one's shape admit."""
     first = options[0].outputs[index]
-    expected = _one(first.value)
+    expected = _first_row(first.value)
     if first.value.dtype.kind not in "fiub":
         return Interval(name, first.type, expected, expected, expected, np.zeros(expected.shape, bool))
     lower, upper, free = _ends(first)
@@ -271,10 +271,10 @@ def _interval(name: str, index: int, options: Sequence[Option]) -> Interval:
 
 def _ends(bounds: Bounds) -> tuple[Array, Array, Array]:
     """Return the smallest and the largest admitted numbers, and the elements that admit any value."""
-    lower, upper = _one(comparable(bounds.lower)).copy(), _one(comparable(bounds.upper)).copy()
+    lower, upper = _first_row(comparable(bounds.lower)).copy(), _first_row(comparable(bounds.upper)).copy()
     if bounds.flags is None:
         return lower, upper, np.zeros(lower.shape, bool)
-    flags = _one(bounds.flags)
+    flags = _first_row(bounds.flags)
     free = (flags & Flag.FREE) > 0
     if lower.dtype.kind == "f":
         lower[free | ((flags & Flag.NEGATIVE_INFINITY) > 0)] = -np.inf
@@ -289,7 +289,7 @@ def _ends(bounds: Bounds) -> tuple[Array, Array, Array]:
     return lower, upper, free
 
 
-def _one(array: Array) -> Array:
+def _first_row(array: Array) -> Array:
     return np.asarray(array[0, ...])
 
 
@@ -310,8 +310,8 @@ def _verdict(
 
 def _failure_text(made: Call, result: Checked) -> str:
     lines = [f"{made.operator}: {result.outcome.value}", *(f"  {line}" for line in result.detail.splitlines())]
-    told = clauses_of(made.version, made.attributes)[:_MOST_CLAUSES]
-    lines += [f"  clause {clause.id}: {clause.text} ({clause.source})" for clause in told]
+    clauses = clauses_of(made.version, made.attributes)[:_MOST_CLAUSES]
+    lines += [f"  clause {clause.id}: {clause.text} ({clause.source})" for clause in clauses]
     if result.sample:
         lines.append(f"  {result.sample}")
     return "\n".join(lines)
@@ -344,7 +344,7 @@ def _answered(operator: str, got: Any) -> dict[str, Any]:
     if got is None:
         raise ValueError(f"{operator}: expected the answer `got`; it is None")
     names = _output_names(version, len(got) if isinstance(got, (list, tuple)) else 1)
-    of_maps = any("map(" in one for port in ports for one in version.signature.types.get(port.type, (port.type,)))
+    of_maps = any("map(" in type_ for port in ports for type_ in version.signature.types.get(port.type, (port.type,)))
     if isinstance(got, dict) and not of_maps:
         named = dict(got)
         known = _output_names(version, max(len(named), len(ports)))

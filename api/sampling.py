@@ -46,8 +46,8 @@ def sampled(
         return None
     wanted = [shape for shape in shapes if shape is not None]
     if [output.shape for output in outputs] != wanted:
-        told = ", ".join(str(list(output.shape)) for output in outputs)
-        words = f"got shape {told}, want {', '.join(str(list(shape)) for shape in wanted)}"
+        sizes = ", ".join(str(list(output.shape)) for output in outputs)
+        words = f"got shape {sizes}, want {', '.join(str(list(shape)) for shape in wanted)}"
         return Sampled(recording, [], (), (), words)
     masks = recording.premises([array[np.newaxis] for array in arrays], 1)
     conditions = {at: bool(mask.all()) for at, mask in masks.items()}  # whether each holds of all elements
@@ -56,7 +56,7 @@ def sampled(
     if broken:
         return Sampled(recording, [], (), (), broken=broken)
     small, grids = max(
-        (_cut(recording, conditions, outputs, most_work, seed, whole=whole) for whole in (True, False)),
+        (_cut(recording, conditions, outputs, most_work, seed, keep_last=keep_last) for keep_last in (True, False)),
         key=lambda pair: sum(math.prod(map(len, grid)) for grid in pair[1]),
     )
     kept = [array[np.newaxis] for array in small.arrays(arrays)]
@@ -71,43 +71,43 @@ def _cut(
     most_work: int,
     seed: int,
     *,
-    whole: bool,
+    keep_last: bool,
 ) -> tuple[Cut, tuple[tuple[Array, ...], ...]]:
     """Return the largest of a few cuts that need at most `most_work` elements, or the smallest of them."""
     most = most_work
     while True:
         share = max(_LEAST, most // 4 // max(1, len(outputs)))
-        grids = tuple(_grid(output, min(share, output.size), seed, whole=whole) for output in outputs)
+        grids = tuple(_grid(output, min(share, output.size), seed, keep_last=keep_last) for output in outputs)
         small = cut(recording, grids, conditions)
         if small.weight <= most_work or share == _LEAST:
             return small, grids
         most //= 2
 
 
-def _grid(output: Array, most: int, seed: int, *, whole: bool) -> tuple[Array, ...]:
+def _grid(output: Array, most: int, seed: int, *, keep_last: bool) -> tuple[Array, ...]:
     """Return the sampled indices along each axis; at most about `most` elements lie on the grid.
 
-    `whole`: keep the last axes whole as far as possible, which costs nothing where the formula needs them whole.
+    `keep_last`: keep the last axes whole as far as possible, which costs nothing where the formula needs them whole.
 
     Along each axis: the ends, the middle, the ends of blocks, where the answer's largest and smallest elements and its
     first NaN lie, and others at random.
     """
     draw = np.random.default_rng([seed, *output.shape])
-    counts = _counts(output.shape, most, whole=whole)
+    counts = _counts(output.shape, most, keep_last=keep_last)
     special = _extremes(output)
     return tuple(
-        _along(extent, count, {place[axis] for place in special}, draw)
+        _along(extent, count, {indices[axis] for indices in special}, draw)
         for axis, (extent, count) in enumerate(zip(output.shape, counts, strict=True))
     )
 
 
-def _counts(shape: tuple[int, ...], most: int, *, whole: bool) -> list[int]:
+def _counts(shape: tuple[int, ...], most: int, *, keep_last: bool) -> list[int]:
     """Share a number of elements among the axes; each keeps a few."""
     counts = [min(extent, _FEW) for extent in shape]
     left = max(1.0, most / max(1, math.prod(counts)))
-    order = reversed(range(len(shape))) if whole else sorted(range(len(shape)), key=lambda at: shape[at])
+    order = reversed(range(len(shape))) if keep_last else sorted(range(len(shape)), key=lambda at: shape[at])
     for number, axis in enumerate(order):
-        share = left if whole else left ** (1 / (len(shape) - number))
+        share = left if keep_last else left ** (1 / (len(shape) - number))
         kept = max(counts[axis], min(shape[axis], int(counts[axis] * share)))
         left, counts[axis] = left / max(1.0, kept / max(1, counts[axis])), kept
     return counts
@@ -121,7 +121,7 @@ def _extremes(output: Array) -> list[tuple[int, ...]]:
     places = {int(flat.argmax()), int(flat.argmin()), int(np.abs(flat).argmin())}
     if output.dtype.kind == "f" and np.isnan(output).any():
         places.add(int(np.isnan(output.reshape(-1)).argmax()))
-    return [tuple(int(i) for i in np.unravel_index(place, output.shape)) for place in sorted(places)]
+    return [tuple(int(i) for i in np.unravel_index(position, output.shape)) for position in sorted(places)]
 
 
 def _along(extent: int, count: int, special: set[int], draw: np.random.Generator) -> Array:

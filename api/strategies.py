@@ -46,8 +46,8 @@ def operator_inputs(
                 changed[name] = _changed(array, draw(st.dictionaries(places, _elements(array), max_size=_MOST_CHANGES)))
         made = replace(case, inputs=changed, batch=None)
         try:
-            whole = call_of(made)
-            whole.check_values(whole.recording, [array[np.newaxis] for array in whole.arrays])
+            call = call_of(made)
+            call.check_values(call.recording, [array[np.newaxis] for array in call.arrays])
         except ValueError:
             reject()
         return made
@@ -76,6 +76,6 @@ def _elements(array: Array) -> Any:
 def _changed(array: Array, changes: Mapping[int, Any]) -> Array:
     copy = np.array(array)
     flat = copy.reshape(-1)
-    for place, value in changes.items():
-        flat[place] = value
+    for position, value in changes.items():
+        flat[position] = value
     return copy

@@ -12,7 +12,7 @@ from ..cases.errors import OpconformError
 from ..cases.program import AttributeValue, Body, SparseTensor, Structure, Tensor, TypeExpression, flatten, held_by
 from ..specs.model import AttributeSignature
 
-_WHOLE = frozenset({"int", "s64"})
+_INTEGER = frozenset({"int", "s64"})
 _REAL = frozenset({"float", "f32"})
 _TRUTH = frozenset({"bool", "boolean"})
 _TORCH = "torch."
@@ -62,8 +62,8 @@ def _of_bits(value: Any, name: str) -> Array:
     if short not in element_types():
         raise ValueError(f"expected elements of a type such as float32; read {name}")
     dtype = element_type(short).dtype
-    whole = value.contiguous().view({1: torch.uint8, 2: torch.int16}[dtype.itemsize])
-    return np.asarray(whole.numpy()).view(dtype)
+    bits = value.contiguous().view({1: torch.uint8, 2: torch.int16}[dtype.itemsize])
+    return np.asarray(bits.numpy()).view(dtype)
 
 
 def fits(expression: TypeExpression, value: Any) -> bool:
@@ -82,7 +82,9 @@ def fits(expression: TypeExpression, value: Any) -> bool:
 
 def _entries_fit(expression: TypeExpression, entries: Mapping[Any, Any]) -> bool:
     keys, values = (_scalars(element_type(name).kind) for name in (expression.key, expression.element))
-    return all(isinstance(key, keys) for key in entries) and all(isinstance(one, values) for one in entries.values())
+    return all(isinstance(key, keys) for key in entries) and all(
+        isinstance(value, values) for value in entries.values()
+    )
 
 
 def _scalars(kind: str) -> tuple[type, ...]:
@@ -128,10 +130,10 @@ def described(value: Any) -> str:
 
 def attribute_value(signature: AttributeSignature, value: Any) -> AttributeValue:
     """Return a plain value as an attribute's. Raises ValueError that says which kind was expected."""
-    found = _converted(signature.kind, value)
-    if found is None:
+    converted = _converted(signature.kind, value)
+    if converted is None:
         raise ValueError(f"attribute {signature.name}: expected {_words(signature.kind)}; read {value!r:.100}")
-    return found
+    return converted
 
 
 def _converted(kind: str, value: Any) -> AttributeValue | None:
@@ -154,7 +156,7 @@ def _converted(kind: str, value: Any) -> AttributeValue | None:
 def _scalar(kind: str, value: Any) -> AttributeValue | None:
     if kind in _TRUTH:
         return value if isinstance(value, bool) else None
-    if kind in _WHOLE:
+    if kind in _INTEGER:
         return int(value) if isinstance(value, int) else None
     if kind in _REAL:
         return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
@@ -180,10 +182,10 @@ def _body(value: Any) -> Body | None:
     from onnx import helper  # noqa: PLC0415 - it takes long
 
     try:
-        found = attribute_from(helper.make_attribute("body", value)).value
+        body = attribute_from(helper.make_attribute("body", value)).value
     except OpconformError as error:
         raise ValueError(str(error)) from None
-    return found if isinstance(found, Body) else None
+    return body if isinstance(body, Body) else None
 
 
 def _words(kind: str) -> str:
@@ -199,6 +201,6 @@ def _words(kind: str) -> str:
         "graph": "a graph (onnx.GraphProto)",
         "type_proto": "a type, such as 'float32' or 'seq(float32)'",
     }
-    one = kind.removesuffix("s") if kind not in words else kind
-    told = words.get(one, kind)
-    return told if one == kind else f"a list, each entry {told}"
+    entry_kind = kind.removesuffix("s") if kind not in words else kind
+    text = words.get(entry_kind, kind)
+    return text if entry_kind == kind else f"a list, each entry {text}"

@@ -16,8 +16,8 @@ def checked_lines(backend: str, seconds: float) -> Iterator[tuple[str, bool]]:
         raise OpconformError(f"{backend}: check-runner is for programs over the process protocol: cmd:./program args")
     check = CommandCheck(backend, spec.target, seconds)
     try:
-        if check.told is not None:
-            yield f"{check.told.name} {check.told.version}: {', '.join(check.told.standards)}", False
+        if check.hello is not None:
+            yield f"{check.hello.name} {check.hello.version}: {', '.join(check.hello.standards)}", False
         for checked in check.steps():
             if checked.problem is not None:
                 yield f"wrong    {checked.step}: {checked.problem}\n         {checked.hint}", True

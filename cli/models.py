@@ -87,7 +87,7 @@ def audit_model(
             if folder is not None:
                 folder.add(judged)
 
-        audit = audited(read, arrays, spec, terms, known=known, found=show_and_keep)
+        audit = audited(read, arrays, spec, terms, known=known, on_judged=show_and_keep)
     lines = list(summary(audit))
     if folder is not None:
         folder.finish(page(audit, model.name, lines))

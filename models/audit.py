@@ -110,9 +110,9 @@ def audited(
     options: AuditOptions,
     *,
     known: Mapping[str, NodeVerdict],
-    found: Callable[[JudgedNode], None],
+    on_judged: Callable[[JudgedNode], None],
 ) -> ModelAudit:
-    """Audit a model. `known` verdicts, by a node's path, are not made again; `found` gets each new one.
+    """Audit a model. `known` verdicts, by a node's path, are not made again; `on_judged` gets each new one.
 
     Raises OpconformError if the backend does not run the model, with its own words, and WorkerStartError if it cannot
     be opened.
@@ -120,7 +120,7 @@ def audited(
     limits = Limits(options.run_seconds, options.run_seconds, memory_bytes=options.memory_bytes)
     with Hosts(backend, limits) as hosts:
         audit = ModelAudit(backend.name, hosts.about.version)
-        auditor = _Auditor(hosts, options, known, found, audit)
+        auditor = _Auditor(hosts, options, known, on_judged, audit)
         auditor.audit(model, arrays)
         auditor.compare_unchanged(model, arrays)
     return audit
@@ -131,7 +131,7 @@ class _Auditor:
     hosts: Hosts
     options: AuditOptions
     known: Mapping[str, NodeVerdict]
-    found: Callable[[JudgedNode], None]
+    on_judged: Callable[[JudgedNode], None]
     audit_: ModelAudit
     _began: float = field(default_factory=time.monotonic)
     _finals: dict[str, Any] = field(default_factory=dict)
@@ -173,7 +173,7 @@ class _Auditor:
 
     def _take(self, judged: JudgedNode) -> None:
         self.audit_.nodes.append((judged.node, judged.verdict))
-        self.found(judged)
+        self.on_judged(judged)
 
     def _node(self, model: ReadModel, node: ModelNode, values: Mapping[str, Any]) -> None:
         if node.path in self.known:
@@ -193,8 +193,8 @@ class _Auditor:
     def _run(self, model: ReadModel, names: Sequence[str], arrays: Mapping[str, Array]) -> dict[str, Any]:
         """Return some values of a model, as the backend computes them."""
         program, fed = model.with_outputs(names, arrays)
-        (place,) = self.hosts.ask([Request(0, program, fed, fresh="own")])
-        answer = self.hosts.reply(place).answer
+        (number,) = self.hosts.ask([Request(0, program, fed, fresh="own")])
+        answer = self.hosts.reply(number).answer
         if isinstance(answer, Answer):
             values = nested_all(answer.structure, answer.outputs) if answer.structure else list(answer.outputs)
             return dict(zip(names, values, strict=False))

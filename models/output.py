@@ -97,10 +97,10 @@ def _read(file: Path, digest: str) -> Iterator[tuple[str, NodeVerdict]]:
 
 def _digest(line: str) -> str | None:
     try:
-        found = json.loads(line)
+        entry = json.loads(line)
     except ValueError:
         return None
-    return found.get("digest") if isinstance(found, dict) else None
+    return entry.get("digest") if isinstance(entry, dict) else None
 
 
 def write_script(judged: JudgedNode, folder: Path) -> str:
@@ -173,7 +173,7 @@ def _inputs_text(judged: JudgedNode) -> str:
         if several is None:
             continue
         names = [f"{name}_{index}" if len(several) > 1 else name for index in range(len(several))]
-        kept = ", ".join(f"kept[{one!r}]" for one in names)
+        kept = ", ".join(f"kept[{key!r}]" for key in names)
         parts.append(f"{name!r}: [{kept}]" if name in variadic else f"{name!r}: {kept}")
     return "{" + ", ".join(parts) + "}"
 
@@ -194,10 +194,12 @@ def summary(audit: ModelAudit) -> Iterator[str]:
             yield f"also wrong: {verdict.path} ({verdict.operator}): {verdict.outcome}: {first_line(verdict.detail)}"
         if len(wrong) > 1 + _SHOWN:
             yield f"and {counted(len(wrong) - 1 - _SHOWN, 'other node')}"
-    ranked = sorted((verdict for _, verdict in right if verdict.share is not None), key=lambda one: -(one.share or 0.0))
+    ranked = sorted(
+        (verdict for _, verdict in right if verdict.share is not None), key=lambda verdict: -(verdict.share or 0.0)
+    )
     if ranked:
-        told = ", ".join(f"{verdict.path} {verdict.share:.2g}" for verdict in ranked[:_SHOWN])
-        yield f"largest errors of right nodes, as shares of their bounds: {told}"
+        shares = ", ".join(f"{verdict.path} {verdict.share:.2g}" for verdict in ranked[:_SHOWN])
+        yield f"largest errors of right nodes, as shares of their bounds: {shares}"
     sampled = [verdict for _, verdict in (*right, *wrong) if verdict.sample]
     if sampled:
         yield f"judged on a sample of elements: {counted(len(sampled), 'node')}"

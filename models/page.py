@@ -44,13 +44,13 @@ def page(audit: ModelAudit, title: str, summary: Sequence[str]) -> str:
         f'<span class="mark" style="background:{COLOURS[status]}"></span>{words}: {len(audit.of(status))}&emsp;'
         for status, words in _MEANINGS.items()
     )
-    told = "".join(f"<li>{escape(line)}</li>" for line in summary)
+    entries = "".join(f"<li>{escape(line)}</li>" for line in summary)
     rows = "".join(_row(number, verdict) for number, (_, verdict) in enumerate(audit.nodes))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width"><title>{escape(title)}</title>'
         f"<style>{_STYLE}</style></head>"
-        f"<body><h1>{escape(title)}</h1><p>{escape(audit.backend)} {escape(audit.version)}</p><ul>{told}</ul>"
+        f"<body><h1>{escape(title)}</h1><p>{escape(audit.backend)} {escape(audit.version)}</p><ul>{entries}</ul>"
         f'<p>{marks}</p><div class="graph">{_drawn(audit)}</div><h2>Nodes</h2>'
         "<table><thead><tr><th>node</th><th>operator</th><th>verdict</th><th>share of the bound</th>"
         f"<th>inputs, outputs</th><th>detail</th></tr></thead><tbody>{rows}</tbody></table></body></html>\n"
@@ -116,8 +116,8 @@ def _places(nodes: Sequence[ModelNode]) -> Iterator[tuple[int, tuple[float, floa
             depth_of.update(dict.fromkeys((name for name in node.outputs if name), depth))
             rows.setdefault(depth, []).append(at)
         for depth in sorted(rows):
-            for place, at in enumerate(rows[depth]):
-                line, column = divmod(place, _COLUMNS)
+            for index, at in enumerate(rows[depth]):
+                line, column = divmod(index, _COLUMNS)
                 yield at, (10.0 + column * _ACROSS, below + line * _DOWN)
             below += _DOWN * (1 + (len(rows[depth]) - 1) // _COLUMNS)
         below += _DOWN

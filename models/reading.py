@@ -175,7 +175,7 @@ class ReadModel:
         from onnx import ModelProto, helper  # noqa: PLC0415 - as above
 
         proto = self.proto.graph.node[node.index]
-        graph = next((one.g for one in proto.attribute if one.name == attribute), None)
+        graph = next((stored.g for stored in proto.attribute if stored.name == attribute), None)
         if graph is None:
             return None
         made = ModelProto()

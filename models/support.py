@@ -106,9 +106,9 @@ def _wanted(node: ModelNode, types: Mapping[str, str], ranks: Mapping[str, int])
                 letters.setdefault(port.type, types[name])
     own = {attribute.name: attribute.value for attribute in node.attributes}
     attributes = {
-        one.name: own.get(one.name, one.default)
-        for one in signature.attributes
-        if not isinstance(own.get(one.name), Tensor)
+        attribute.name: own.get(attribute.name, attribute.default)
+        for attribute in signature.attributes
+        if not isinstance(own.get(attribute.name), Tensor)
     }
     first = next((ranks[name] for name in node.inputs if name in ranks), None)
     return _Wanted(node, version, letters, attributes, first)
@@ -192,20 +192,20 @@ def cases_for(model: ReadModel, seed: int) -> Iterator[str]:
                 yield text
 
 
-def support_lines(found: Sequence[NodeSupport], backend: str) -> Iterator[str]:
+def support_lines(nodes: Sequence[NodeSupport], backend: str) -> Iterator[str]:
     """Yield the answers in words: a line for each kind of node, and the totals."""
     alike: dict[tuple[Any, ...], list[NodeSupport]] = {}
-    for one in found:
-        alike.setdefault((one.operator, one.answer, one.types, one.case, one.reason), []).append(one)
+    for node in nodes:
+        alike.setdefault((node.operator, node.answer, node.types, node.case, node.reason), []).append(node)
     for some in alike.values():
         first = some[0]
         more = f" and {len(some) - 1} more" if len(some) > 1 else ""
-        told = first.reason if first.answer in ("unknown", "unsupported") else f"{first.passing} cases pass"
-        told = f"{first.failing} cases fail, such as {first.case}" if first.answer == "fails" else told
+        text = first.reason if first.answer in ("unknown", "unsupported") else f"{first.passing} cases pass"
+        text = f"{first.failing} cases fail, such as {first.case}" if first.answer == "fails" else text
         types = f" ({first.types})" if first.types else ""
-        yield f"{first.answer:<12} {first.operator}{types}  {first.path}{more}: {told.splitlines()[0] if told else ''}"
-    numbers = {answer: sum(one.answer == answer for one in found) for answer in ("passes", "fails", "unsupported")}
+        yield f"{first.answer:<12} {first.operator}{types}  {first.path}{more}: {text.splitlines()[0] if text else ''}"
+    numbers = {answer: sum(node.answer == answer for node in nodes) for answer in ("passes", "fails", "unsupported")}
     yield (
-        f"{len(found)} nodes on {backend}: {numbers['passes']} pass, {numbers['fails']} fail, "
-        f"{numbers['unsupported']} unsupported, {len(found) - sum(numbers.values())} unknown"
+        f"{len(nodes)} nodes on {backend}: {numbers['passes']} pass, {numbers['fails']} fail, "
+        f"{numbers['unsupported']} unsupported, {len(nodes) - sum(numbers.values())} unknown"
     )

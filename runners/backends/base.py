@@ -34,8 +34,8 @@ class Refusing:
         """Return why the library refused, as far as its message shows."""
         if isinstance(error, MemoryError):
             return "memory"
-        found = meaning(self.words, self.words_of(error))
-        return found.reason if found else "other"
+        entry = meaning(self.words, self.words_of(error))
+        return entry.reason if entry else "other"
 
     def words_of(self, error: BaseException) -> str:
         """Return an error in the form that the table matches."""
@@ -44,8 +44,8 @@ class Refusing:
     def refuse_if_plain(self, error: Exception) -> None:
         """Raise Unsupported if `error` only says "not implemented"."""
         words = self.words_of(error)
-        found = meaning(self.words, words)
-        if isinstance(error, self.unimplemented) or (found is not None and found.plain):
+        entry = meaning(self.words, words)
+        if isinstance(error, self.unimplemented) or (entry is not None and entry.plain):
             raise Unsupported(words, self.reason(error)) from error
 
     @contextmanager

@@ -55,12 +55,12 @@ def first_device(driver: str = _DRIVER) -> CudaDevice:
     return CudaDevice(name.value.decode(errors="replace"), cuda)
 
 
-def device_facts(found: CudaDevice | NoDevice, tf32: bool) -> dict[str, str]:
+def device_facts(device: CudaDevice | NoDevice, tf32: bool) -> dict[str, str]:
     """Return what results record of a device: its name, the newest CUDA of its driver, the precision of float32."""
     precision = {"precision": "tf32" if tf32 else "float32"}
-    if isinstance(found, NoDevice):
-        return {"device": f"none: {found}", **precision}
-    return {"device": found.name, "driver": found.cuda, **precision}
+    if isinstance(device, NoDevice):
+        return {"device": f"none: {device}", **precision}
+    return {"device": device.name, "driver": device.cuda, **precision}
 
 
 class OnnxRuntimeCuda(OnnxRuntime):
@@ -79,7 +79,7 @@ class OnnxRuntimeCuda(OnnxRuntime):
         self.provider_options = {"use_tf32": str(int(self.tf32))}
         self.options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
         try:
-            self._device: CudaDevice | NoDevice = self._found()
+            self._device: CudaDevice | NoDevice = self._usable_device()
         except NoDevice as error:
             self._device = error
 
@@ -93,7 +93,7 @@ class OnnxRuntimeCuda(OnnxRuntime):
             raise Unsupported(str(self._device))
         return super().prepare(program)
 
-    def _found(self) -> CudaDevice:
+    def _usable_device(self) -> CudaDevice:
         """Return the device. Raises NoDevice, also if the library skips a provider that does not load."""
         if self.provider not in self.library.get_available_providers():
             raise NoDevice(f"this onnxruntime has no {self.provider}: pip install onnxruntime-gpu")

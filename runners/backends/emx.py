@@ -65,16 +65,16 @@ class Emx(OnnxLibrary):
 
     def describe(self) -> dict[str, str]:
         """Return the C compiler."""
-        told = subprocess.run([*self._compiler, "--version"], capture_output=True, text=True, check=False)  # noqa: S603 - CC
-        return {"compiler": told.stdout.partition("\n")[0]}
+        done = subprocess.run([*self._compiler, "--version"], capture_output=True, text=True, check=False)  # noqa: S603 - CC
+        return {"compiler": done.stdout.partition("\n")[0]}
 
     def compiled(self, program: Program) -> Call:
         """Write C, compile and load it.
 
         Raises Unsupported if a size is only known at run time, because C has them fixed.
         """
-        open_ = any(isinstance(size, str) for one in program.feeds for size in one.dims)
-        if open_ or any(one.shape is None and one.rank != 0 for one in program.answers):
+        open_ = any(isinstance(size, str) for feed in program.feeds for size in feed.dims)
+        if open_ or any(answer.shape is None and answer.rank != 0 for answer in program.answers):
             raise Unsupported("sizes are fixed when C is generated", "dynamic")
         source = self._generator.compile(onnx_model(program))
         prototype = _PROTOTYPE.search(source)
@@ -93,8 +93,8 @@ class Emx(OnnxLibrary):
             library.model(*(ctypes.c_void_p(memory.ctypes.data) for memory in fed + outputs))
             # C has no rank 0.
             return [
-                y.reshape(()) if one.rank == 0 and y.shape == (1,) else y
-                for y, one in zip(outputs, program.answers, strict=True)
+                y.reshape(()) if answer.rank == 0 and y.shape == (1,) else y
+                for y, answer in zip(outputs, program.answers, strict=True)
             ]
 
         return run

@@ -18,7 +18,7 @@ from ...cases.runner import NotInstalled
 from ...specs.audit import LibraryReading, LibrarySchema, Listing, Question
 from ...specs.model import Port, Signature, Spec, Version, VersionSpec
 from ..loading import make
-from ..pool import Begin, Found, Limits, Loss, Pool, Stray, Task, WorkerStartError
+from ..pool import Begin, Limits, Loss, Pool, PoolEvent, Stray, Task, WorkerStartError
 
 COUNTED: Final = 8
 """The number of inputs and outputs that are tried if a spec does not have more."""
@@ -111,7 +111,7 @@ def taken(layout: Layout, make: Make, *, optional: bool = True) -> Accepted | No
     given = [operation.given for k in outputs if (operation := _made(layout, make, n, k))]
     letters = layout.letters(len(layout.inputs) if optional else n, m)
     types = {letter: _types(layout, make, letter, sorted(inputs), m) for letter in letters}
-    return Accepted(least, inputs, frozenset(given), {letter: found for letter, found in types.items() if found})
+    return Accepted(least, inputs, frozenset(given), {letter: names for letter, names in types.items() if names})
 
 
 def _types(layout: Layout, make: Make, letter: str, counts: Sequence[int], m: int) -> frozenset[str] | None:
@@ -162,7 +162,7 @@ class Operations(Protocol):
     def listing(self) -> Listing:
         """Return its operators."""
 
-    def told(self, question: Question, /) -> LibrarySchema:
+    def schema(self, question: Question, /) -> LibrarySchema:
         """Return the facts about one of them."""
 
 
@@ -176,7 +176,11 @@ def read_library(standard: str, specs: Iterable[Spec], target: str | None = None
     `target` names a class other than the standard's. Raises NotInstalled without the library, OpconformError if it
     cannot be used, LibraryLost.
     """
-    known = {f"{spec.name}-{v}": (one.signature, _words_of(one)) for spec in specs for v, one in spec.versions.items()}
+    known = {
+        f"{spec.name}-{v}": (version.signature, _words_of(version))
+        for spec in specs
+        for v, version in spec.versions.items()
+    }
     answers = _Answers(partial(_Asking, target or OPERATIONS[standard], known))
     answers.read()
     if answers.listing is None:
@@ -187,13 +191,13 @@ def read_library(standard: str, specs: Iterable[Spec], target: str | None = None
 def _words_of(version: VersionSpec) -> dict[str, tuple[str, ...]]:
     """Return the values of text attributes among the levels of a version's parameters, also in bundles."""
     names = {attribute.name for attribute in version.signature.attributes if attribute.kind == "string"}
-    found: dict[str, dict[str, None]] = {}
+    texts: dict[str, dict[str, None]] = {}
     for parameter, levels in version.parameters.items():
         for level in levels.values():
             for name, value in level.items() if isinstance(level, Mapping) else [(parameter, level)]:
                 if name in names and type(value) is str:
-                    found.setdefault(name, {})[value] = None
-    return {name: tuple(values) for name, values in found.items()}
+                    texts.setdefault(name, {})[value] = None
+    return {name: tuple(values) for name, values in texts.items()}
 
 
 class _Answers:
@@ -225,13 +229,13 @@ class _Answers:
             yield []
         yield list(self._keys)
 
-    def _take(self, answer: Found) -> None:
+    def _take(self, answer: PoolEvent) -> None:
         if isinstance(answer, Stray):  # the questions of that time have been answered since
             return
         key = answer.key if isinstance(answer, Loss) else answer[0]
         if key != _LISTING:
-            told = _words(answer) if isinstance(answer, Loss) else _SCHEMAS.decode(answer[1])
-            self.schemas[self._keys[key]] = told
+            schema = _words(answer) if isinstance(answer, Loss) else _SCHEMAS.decode(answer[1])
+            self.schemas[self._keys[key]] = schema
         elif isinstance(answer, Loss):
             raise LibraryLost(f"asked for its operators, {_words(answer)}")
         else:
@@ -251,13 +255,13 @@ class _Asking:
         """Yield the answers."""
         for index, key in enumerate(keys):
             begin(index, "run")
-            yield self._described() if key == _LISTING else self._told(key)
+            yield self._described() if key == _LISTING else self._schema(key)
 
-    def _told(self, key: str) -> bytes:
+    def _schema(self, key: str) -> bytes:
         name, _, text = key.rpartition("-")
         version = int(text) if text.isdecimal() else text
         signature, words = self._known.get(key, (None, {}))
-        return _ENCODER.encode(self._operations.told(Question(name, version, signature, words)))
+        return _ENCODER.encode(self._operations.schema(Question(name, version, signature, words)))
 
     def _described(self) -> bytes:
         operations = self._operations

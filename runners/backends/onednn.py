@@ -95,8 +95,13 @@ def _partition(library: OneDnn, handles: ExitStack, program: Program, beside: Co
     graph = library.create(handles, "graph_graph", CPU)
 
     def follow(companions: Sequence[Companion], chain: Sequence[LogicalTensor]) -> Iterator[_Step]:
-        for one, (taken, made) in zip(companions, pairwise(chain), strict=True):
-            yield _Step(one.name, one.attributes, [taken, *([] if one.operand is None else [next(operands)])], [made])
+        for companion, (taken, made) in zip(companions, pairwise(chain), strict=True):
+            yield _Step(
+                companion.name,
+                companion.attributes,
+                [taken, *([] if companion.operand is None else [next(operands)])],
+                [made],
+            )
 
     taken, made = [*heads[-1:], *inputs[1 : len(own)]], [*tails[:1], *outputs[1:]]
     tested = _Step(program.operator.name, program.attributes, taken, made)
@@ -108,10 +113,10 @@ def _partition(library: OneDnn, handles: ExitStack, program: Program, beside: Co
 
 
 def _only_partition(library: OneDnn, handles: ExitStack, graph: ctypes.c_void_p) -> ctypes.c_void_p:
-    found = ctypes.c_size_t()
-    library.call("graph_graph_get_partition_num", graph, ctypes.byref(found))
-    if found.value != 1:
-        raise Unsupported(f"dnnl_graph_graph_get_partition_num: {found.value} partitions of one graph")
+    partitions = ctypes.c_size_t()
+    library.call("graph_graph_get_partition_num", graph, ctypes.byref(partitions))
+    if partitions.value != 1:
+        raise Unsupported(f"dnnl_graph_graph_get_partition_num: {partitions.value} partitions of one graph")
     handle = ctypes.c_void_p()
     library.call("graph_graph_get_partitions", graph, 1, ctypes.byref(handle))
     handles.callback(library.call, "graph_partition_destroy", handle)

@@ -34,7 +34,7 @@ class Company:
     @property
     def operands(self) -> tuple[Input, ...]:
         """Return the constants, in order."""
-        return tuple(one.operand for one in (*self.before, *self.after) if one.operand is not None)
+        return tuple(companion.operand for companion in (*self.before, *self.after) if companion.operand is not None)
 
     def __str__(self) -> str:
         sides = (("after", self.before), ("before", self.after))
@@ -52,10 +52,10 @@ def company(program: Program) -> Company:
     Source: src/graph/backend/dnnl/patterns of oneDNN 3.2 and 3.13.
     """
     source = program.inputs[0] if program.inputs else None
-    found = _COMPANY.get(program.operator.name)
-    if found is None or source is None or not all(isinstance(d, int) for d in source.dims):
+    pattern = _COMPANY.get(program.operator.name)
+    if pattern is None or source is None or not all(isinstance(d, int) for d in source.dims):
         return ALONE
-    return found(program, source)
+    return pattern(program, source)
 
 
 def _before_product(_program: Program, source: Input) -> Company:

@@ -214,11 +214,11 @@ def find_library() -> Location | None:
         return Location(Path(named))
     for package in _PACKAGES:
         try:
-            found = importlib.metadata.distribution(package)
+            distribution = importlib.metadata.distribution(package)
         except importlib.metadata.PackageNotFoundError:
             continue
-        if path := _library_among(Path(str(found.locate_file(file))) for file in found.files or ()):
-            return Location(path, f"{package} {found.version}")
+        if path := _library_among(Path(str(distribution.locate_file(file))) for file in distribution.files or ()):
+            return Location(path, f"{package} {distribution.version}")
     folder = Path(sys.prefix, "lib")
     path = _library_among(folder.glob("libdnnl.so*"))
     return Location(path) if path else None
@@ -290,8 +290,8 @@ class OneDnn:
 
     def _name(self, of: str, number: int) -> str:
         """Return the library's own name for a number of an enumeration."""
-        found: bytes = self._text(f"{of}2str", ctypes.c_char_p, ctypes.c_uint)(number)
-        return found.decode()
+        text: bytes = self._text(f"{of}2str", ctypes.c_char_p, ctypes.c_uint)(number)
+        return text.decode()
 
     def _text(self, name: str, result: Any, *types: Any) -> Any:
         function = getattr(self._library, f"dnnl_{name}", None)
@@ -360,8 +360,8 @@ def _one_thread() -> Iterator[None]:
             yield
             return
         allowed = os.sched_getaffinity(0)
-        one = sorted(allowed)[os.getpid() % len(allowed)]  # a different one for the next worker
-        os.sched_setaffinity(0, {one})
+        processor = sorted(allowed)[os.getpid() % len(allowed)]  # a different one for the next worker
+        os.sched_setaffinity(0, {processor})
         try:
             yield
         finally:

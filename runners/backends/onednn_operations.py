@@ -59,7 +59,7 @@ class OneDnnOperations:
         later = frozenset(OPERATIONS) - frozenset(known)
         return Listing("oneDNN", self._library.version, "graph", dict.fromkeys(known, (NO_VERSION,)), later)
 
-    def told(self, question: Question) -> LibrarySchema:
+    def schema(self, question: Question) -> LibrarySchema:
         """Return what can be found out about an operation."""
         kind = OPERATIONS[question.name]
         types = tuple(self._types)
@@ -68,10 +68,10 @@ class OneDnnOperations:
         else:
             layout = layout_of(question.signature, types, types)
         for values in _required(question.signature):
-            found = taken(layout, partial(self._make, kind, values))
-            if found:
-                attributes = dict(self._attributes(kind, values, found.least))
-                return LibrarySchema(attributes, found.inputs, found.outputs, len(layout.inputs), found.types)
+            accepted = taken(layout, partial(self._make, kind, values))
+            if accepted:
+                attributes = dict(self._attributes(kind, values, accepted.least))
+                return LibrarySchema(attributes, accepted.inputs, accepted.outputs, len(layout.inputs), accepted.types)
         return LibrarySchema()
 
     def _attributes(self, kind: int, values: _Set, least: Operation) -> Iterator[tuple[str, LibraryAttribute]]:
@@ -79,7 +79,7 @@ class OneDnnOperations:
         for name in ATTRIBUTES:
             rest = {other: value for other, value in values.items() if other != name}
             tried = ({**rest, name: value} for value in _VALUES[_kind(name)])
-            if any(self._make(kind, one, least.inputs, least.outputs) is not None for one in tried):
+            if any(self._make(kind, attributes, least.inputs, least.outputs) is not None for attributes in tried):
                 required = self._make(kind, rest, least.inputs, least.outputs) is None
                 yield name, LibraryAttribute(frozenset([_kind(name)]), required=required)
 

@@ -79,14 +79,14 @@ class OnnxBackend:
 
 
 def _interface(backend: str, target: str) -> Any:
-    found = load(backend, target)
-    doors = [name for name in ("prepare", "run_model") if callable(getattr(found, name, None))]
+    interface = load(backend, target)
+    doors = [name for name in ("prepare", "run_model") if callable(getattr(interface, name, None))]
     if not doors:
         raise OpconformError(f"{backend}: {target} has neither 'prepare' nor 'run_model' of ONNX's backend interface")
     # The methods are class methods in the interface; if a class defines them as instance methods, make an instance.
-    if isinstance(found, type) and inspect.isfunction(inspect.getattr_static(found, doors[0])):
+    if isinstance(interface, type) and inspect.isfunction(inspect.getattr_static(interface, doors[0])):
         return make(backend, target)
-    return found
+    return interface
 
 
 @contextmanager

@@ -20,8 +20,8 @@ def converted_together(
     If `convert` refuses the joined model, it gets each half. If it refuses both, most of the models are refused, and
     to look for the others would take longer than to convert all of them alone.
     """
-    whole = _attempt(models, convert)
-    return list(whole) if whole is not None else _halved(models, convert)
+    converted = _attempt(models, convert)
+    return list(converted) if converted is not None else _halved(models, convert)
 
 
 def may_join(model: ModelProto) -> bool:
@@ -31,10 +31,10 @@ def may_join(model: ModelProto) -> bool:
 
 def joined(models: Sequence[ModelProto]) -> ModelProto:
     """Return a model with the nodes of all `models`; each name of a value begins with the number of its model."""
-    whole = ModelProto()
-    whole.CopyFrom(models[0])
-    whole.graph.Clear()
-    whole.graph.name = "joined"
+    union = ModelProto()
+    union.CopyFrom(models[0])
+    union.graph.Clear()
+    union.graph.name = "joined"
     for number, model in enumerate(models):
         part = GraphProto()
         part.CopyFrom(model.graph)
@@ -44,26 +44,26 @@ def joined(models: Sequence[ModelProto]) -> ModelProto:
             node.output[:] = [name and f"{number}/{name}" for name in node.output]
         for value in itertools.chain(part.input, part.output, part.initializer):
             value.name = f"{number}/{value.name}"
-        whole.graph.MergeFrom(part)
-    return whole
+        union.graph.MergeFrom(part)
+    return union
 
 
-def parted(whole: ModelProto, models: Sequence[ModelProto]) -> list[ModelProto]:
+def parted(union: ModelProto, models: Sequence[ModelProto]) -> list[ModelProto]:
     """Return what a tool made of each of `models` when they were joined, with their own names again.
 
     A value that the tool added belongs to the model that uses it. Raises LookupError or ValueError if one belongs to no
     model, or to two, or has a name that its model uses otherwise.
     """
     bare = ModelProto()
-    bare.CopyFrom(whole)
+    bare.CopyFrom(union)
     bare.ClearField("graph")
     parts = [ModelProto() for _ in models]
     for part, model in zip(parts, models, strict=True):
         part.CopyFrom(bare)
         part.graph.name = model.graph.name
-    owners = _owners(whole.graph)
+    owners = _owners(union.graph)
     names = {"": "", **_own_names(owners, models)}
-    for node in whole.graph.node:
+    for node in union.graph.node:
         used = [*filter(None, (*node.output, *node.input))]
         (number,) = {owners[name] for name in used}
         copy = parts[number].graph.node.add()
@@ -71,7 +71,7 @@ def parted(whole: ModelProto, models: Sequence[ModelProto]) -> list[ModelProto]:
         copy.input[:] = [names[name] for name in node.input]
         copy.output[:] = [names[name] for name in node.output]
     for kind in ("input", "output", "initializer"):
-        for value in getattr(whole.graph, kind):
+        for value in getattr(union.graph, kind):
             copied = getattr(parts[owners[value.name]].graph, kind).add()
             copied.CopyFrom(value)
             copied.name = names[value.name]
@@ -108,7 +108,7 @@ def _halved(models: Sequence[ModelProto], convert: Callable[[ModelProto], ModelP
     made = [_attempt(half, convert) for half in halves]
     if not any(made):
         return [None] * len(models)
-    return [one for half, done in zip(halves, made, strict=True) for one in done or _halved(half, convert)]
+    return [model for half, done in zip(halves, made, strict=True) for model in done or _halved(half, convert)]
 
 
 def _owners(graph: GraphProto) -> dict[str, int]:

@@ -67,7 +67,7 @@ class OnnxLibrary(Refusing):
         return f"{type(error).__name__}: {error}"
 
     def _refuse_types(self, program: Program) -> None:
-        for type_ in [one.type for one in program.feeds] + [one.type for one in program.answers]:
+        for type_ in [port.type for port in program.feeds] + [port.type for port in program.answers]:
             odd = [name for name in element_names(type_) if name not in self.types]
             if odd:
                 raise Unsupported(f"{self.name} cannot exchange {odd[0]} with Python", "type")

@@ -64,7 +64,7 @@ class OnnxReference(Refusing):
                     outputs = evaluator.run(None, _fed(program, inputs))
             if program.is_plain:
                 return [canonical(output) for output in outputs]
-            return [optional_item(one.type, x) for one, x in zip(program.answers, outputs, strict=True)]
+            return [optional_item(answer.type, x) for answer, x in zip(program.answers, outputs, strict=True)]
 
         return Runs(run)
 
@@ -73,15 +73,15 @@ class OnnxReference(Refusing):
         if isinstance(error, MemoryError):
             return "memory"
         # "Issues with types" is raised from the more specific error.
-        for told in (error.__cause__, error):
-            if found := meaning(WORDS, str(told)):
-                return found.reason
+        for raised in (error.__cause__, error):
+            if entry := meaning(WORDS, str(raised)):
+                return entry.reason
         return "other"
 
     def refuse_if_plain(self, error: Exception) -> None:
         """Raise Unsupported if `error` only says "not implemented"."""
-        found = meaning(WORDS, str(error))
-        if isinstance(error, NotImplementedError) or (found is not None and found.plain):
+        entry = meaning(WORDS, str(error))
+        if isinstance(error, NotImplementedError) or (entry is not None and entry.plain):
             # The next lines list everything that is implemented.
             words = str(error).partition("\n")[0] or type(error).__name__
             raise Unsupported(words, self.reason(error)) from error
@@ -89,10 +89,10 @@ class OnnxReference(Refusing):
 
 def _fed(program: Program, inputs: Sequence[Array]) -> dict[str, Any]:
     """Return the inputs: a map's values keep their type, which the evaluator cannot know otherwise."""
-    found = feeds(program, inputs)
-    for feed, value in zip(program.feeds, found.values(), strict=True):
+    fed = feeds(program, inputs)
+    for feed, value in zip(program.feeds, fed.values(), strict=True):
         if feed.layout.kind == "map":
             kind = element_type(feed.leaves[1].type)
             if kind.kind != "string":
-                value.update({key: kind.dtype.type(one) for key, one in value.items()})
-    return found
+                value.update({key: kind.dtype.type(number) for key, number in value.items()})
+    return fed

@@ -162,7 +162,7 @@ class OnnxConvertDown(OnnxConvert):
         """Return conversions as OnnxConvert does, but of no program that has no way down."""
         known = [(program.operator, opset_of(program)) not in self._unknown for program, _ in runs]
         answers = iter(super().run_together(list(itertools.compress(runs, known))))
-        return [next(answers) if one else None for one in known]
+        return [next(answers) if is_known else None for is_known in known]
 
     def describe(self) -> dict[str, str]:
         """Return the opset that programs are converted to."""

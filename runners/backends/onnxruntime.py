@@ -132,7 +132,7 @@ class _Session:
         self._program = program
         self._outputs = output_names(program)
         self._are_fed = _are_numpy(feed.type for feed in program.feeds)
-        self._are_read = _are_numpy(one.type for one in program.answers)
+        self._are_read = _are_numpy(answer.type for answer in program.answers)
         types = [i.type for i in program.feeds] + [o.type for o in program.answers]
         self._odd = next((type_ for type_ in types if not is_tensor(type_) and not _are_numpy([type_])), None)
 
@@ -142,11 +142,11 @@ class _Session:
             raise self._runner.no_way(self._odd)
         given = feeds(self._program, inputs)
         if not self._are_fed or not self._are_read:
-            given = {name: self._value(one) for name, one in given.items()}
+            given = {name: self._value(array) for name, array in given.items()}
         with self._runner.refusing():
             if self._are_read:
-                found: Sequence[Any] = self._session.run(self._outputs, given, self._runner.run_options)
-                return found
+                outputs: Sequence[Any] = self._session.run(self._outputs, given, self._runner.run_options)
+                return outputs
             values = self._session.run_with_ort_values(self._outputs, given, self._runner.run_options)
         return [_array(value) for value in values]
 

@@ -175,10 +175,10 @@ class OpenVino(_OpenVino):
         answers: list[list[Sequence[Array]]] = [[] for _ in programs]
         for row in range(max(len(rows.inputs) for rows in programs)):
             fed = itertools.chain.from_iterable(rows.inputs[min(row, len(rows.inputs) - 1)] for rows in programs)
-            for place, x in enumerate(fed):
-                request.set_input_tensor(place, tensor_of(self.library, x))
+            for index, x in enumerate(fed):
+                request.set_input_tensor(index, tensor_of(self.library, x))
             _run(request)
-            read = iter([_read(request.get_output_tensor(place)) for place in range(len(outputs))])
+            read = iter([_read(request.get_output_tensor(index)) for index in range(len(outputs))])
             for answered, (ports, _) in zip(answers, made, strict=True):
                 answered.append(list(itertools.islice(read, len(ports))))
         return [answered[: len(rows.inputs)] for answered, rows in zip(answers, programs, strict=True)]
@@ -233,22 +233,22 @@ class _Request:
 
     def run(self, inputs: Sequence[Array], /) -> Sequence[Array]:
         """Return copies of the outputs. Raises Unsupported, or OpenVINO's own error."""
-        for place, x in zip(self._places, inputs, strict=True):
-            if place is not None:
-                self._put(place, x)
+        for index, x in zip(self._places, inputs, strict=True):
+            if index is not None:
+                self._put(index, x)
         with self._runner.refusing():
             _run(self._request)
         return [_read(self._request.get_output_tensor(index)) for index in self._outputs]
 
-    def _put(self, place: int, x: Array) -> None:
-        memory = self._memory.get(place)
+    def _put(self, index: int, x: Array) -> None:
+        memory = self._memory.get(index)
         if memory is not None and (memory.shape, memory.dtype) == (x.shape, x.dtype):
             memory[...] = x
             return
         tensor = tensor_of(self._runner.library, x)
-        self._request.set_input_tensor(place, tensor)
+        self._request.set_input_tensor(index, tensor)
         if is_whole(type_of(x)):
-            self._memory[place] = memory_of(tensor)
+            self._memory[index] = memory_of(tensor)
 
 
 def _run(request: Any) -> None:
@@ -264,15 +264,15 @@ def _is_dynamic(program: Program) -> bool:
 def _check_types(program: Program) -> None:
     """Raise Unsupported for types that inputs and outputs of the library's models cannot have."""
     ports: tuple[Input | Output, ...] = (*program.feeds, *program.answers)
-    for one in ports:
-        if not is_tensor(one.type):
-            raise Unsupported(f"OpenVINO has no inputs and outputs of type {one.type}", "type")
+    for port in ports:
+        if not is_tensor(port.type):
+            raise Unsupported(f"OpenVINO has no inputs and outputs of type {port.type}", "type")
 
 
 def _read(tensor: Any) -> Array:
     """Return a copy of a tensor; if its type is not one of ours, the array that the library shows."""
-    told = tensor.get_element_type().get_type_name()
-    name = next((ours for ours, theirs in OPENVINO_TYPES.items() if theirs == told), None)
+    library_name = tensor.get_element_type().get_type_name()
+    name = next((ours for ours, theirs in OPENVINO_TYPES.items() if theirs == library_name), None)
     if name is None or is_whole(name):
         return np.array(memory_of(tensor))
     if name == "string":

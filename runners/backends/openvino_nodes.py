@@ -47,7 +47,7 @@ class NodeMaker:
         node = self.made(operator, [i.name for i in given], ports, program.attributes)
         node.set_friendly_name(f"{prefix}{operator.name}")
         # the requested outputs
-        asked = [port for port, one in zip(node.outputs(), program.outputs, strict=False) if one is not None]
+        asked = [port for port, output in zip(node.outputs(), program.outputs, strict=False) if output is not None]
         return asked or node.outputs(), [by_name[i.name] for i in program.feeds]
 
     def value(self, given: Input, prefix: str = "") -> Any:
@@ -84,24 +84,24 @@ class NodeMaker:
         return node
 
     def _of_bodies(self, operator: OperatorVersion, ports: Mapping[str, Any], attributes: Sequence[Attribute]) -> Any:
-        if ignored := [one.name for one in attributes if not isinstance(one.value, Body)]:
+        if ignored := [attribute.name for attribute in attributes if not isinstance(attribute.value, Body)]:
             raise ProgramError(f"OpenVINO's {operator.name} ignores {', '.join(ignored)}: it has bodies only")
-        told = {one.name: one.value for one in attributes if isinstance(one.value, Body)}
-        if not _NEEDED[operator.name] <= told.keys():
-            words = ", ".join(told) or "none"
+        bodies = {attribute.name: attribute.value for attribute in attributes if isinstance(attribute.value, Body)}
+        if not _NEEDED[operator.name] <= bodies.keys():
+            words = ", ".join(bodies) or "none"
             raise Unsupported(f"this runner does not support these bodies of {operator.name}: {words}", "attribute")
         match operator.name:
             case "If":
-                return self._if(ports, told)
+                return self._if(ports, bodies)
             case "Loop":
-                return self._loop(ports, told)
-        return self._iterated(openvino_part("opset1").tensor_iterator(), ports, told)
+                return self._loop(ports, bodies)
+        return self._iterated(openvino_part("opset1").tensor_iterator(), ports, bodies)
 
-    def _if(self, ports: Mapping[str, Any], told: Mapping[str, Body]) -> Any:
+    def _if(self, ports: Mapping[str, Any], bodies: Mapping[str, Body]) -> Any:
         """Return an If; a parameter of a body has the name of the input that it gets."""
         condition, *others = ports
         node = openvino_part("opset8").if_op(ports[condition])
-        (then, of_then), (other, of_other) = (self._model(told[name]) for name in ("then_body", "else_body"))
+        (then, of_then), (other, of_other) = (self._model(bodies[name]) for name in ("then_body", "else_body"))
         node.set_then_body(then)
         node.set_else_body(other)
         for name in others:
@@ -110,39 +110,39 @@ class NodeMaker:
             node.set_output(*pair)
         return node
 
-    def _loop(self, ports: Mapping[str, Any], told: Mapping[str, Body]) -> Any:
+    def _loop(self, ports: Mapping[str, Any], bodies: Mapping[str, Body]) -> Any:
         trips, condition, *_ = ports.values()
-        node, body = openvino_part("opset5").loop(trips, condition), told["body"]
-        special = {rule_.get("purpose"): names for names, rule_ in map(_rule, told["port_map"].nodes)}
+        node, body = openvino_part("opset5").loop(trips, condition), bodies["body"]
+        special = {rule_.get("purpose"): names for names, rule_ in map(_rule, bodies["port_map"].nodes)}
         _, number = special.get("current_iteration", ("", ""))
         again, _ = special["execution_condition"]
-        fed = [one.name for one in body.inputs if one.constant is None]
-        places = fed.index(number) if number else -1, [one.name for one in body.outputs].index(again)
-        return self._iterated(node, ports, told, places)
+        fed = [given.name for given in body.inputs if given.constant is None]
+        places = fed.index(number) if number else -1, [output.name for output in body.outputs].index(again)
+        return self._iterated(node, ports, bodies, places)
 
     def _iterated(
-        self, node: Any, ports: Mapping[str, Any], told: Mapping[str, Body], special: tuple[int, int] | None = None
+        self, node: Any, ports: Mapping[str, Any], bodies: Mapping[str, Body], special: tuple[int, int] | None = None
     ) -> Any:
         """Return a TensorIterator or a Loop with its body, connected as its port map and its back edges say.
 
         `special`: the places of a Loop's parameter for the number of the iteration (-1: none) and of the result that
         says whether to go on.
         """
-        body, parameters = self._model(told["body"])
-        results = {one.name: made.output(0) for one, made in zip(told["body"].outputs, body.results, strict=True)}
+        body, parameters = self._model(bodies["body"])
+        results = {port.name: made.output(0) for port, made in zip(bodies["body"].outputs, body.results, strict=True)}
         node.set_function(body)
         if special is not None:
             node.set_special_body_ports(list(special))
-        edges = told["back_edges"].nodes if "back_edges" in told else ()
+        edges = bodies["back_edges"].nodes if "back_edges" in bodies else ()
         back = {to: results[source] for (source, to), _ in map(_rule, edges)}
-        for one in told["port_map"].nodes:
-            (source, to), rule_ = _rule(one)
+        for entry in bodies["port_map"].nodes:
+            (source, to), rule_ = _rule(entry)
             start, end, stride = (rule_.get(name, usual) for name, usual in _SLICES.items())
             if "purpose" in rule_:
                 continue
-            if one.operator.name == "output" and "axis" in rule_:
+            if entry.operator.name == "output" and "axis" in rule_:
                 node.get_concatenated_slices(results[source], start, stride, abs(stride), end, rule_["axis"])
-            elif one.operator.name == "output":
+            elif entry.operator.name == "output":
                 node.get_iter_value(results[source], -1)
             elif "axis" in rule_:
                 node.set_sliced_input(parameters[to], ports[source], start, stride, abs(stride), end, rule_["axis"])
@@ -154,21 +154,23 @@ class NodeMaker:
 
     def _model(self, body: Body) -> tuple[Any, Mapping[str, Any]]:
         """Return a body as a model, and its parameters by name."""
-        made = {one.name: self.value(one) for one in body.inputs}
+        made = {given.name: self.value(given) for given in body.inputs}
         values = {name: node.output(0) for name, node in made.items()}
-        for one in body.nodes:
-            if unknown := [name for name in one.inputs if name not in values]:
-                raise ProgramError(f"the body {body.name} has no {', '.join(unknown)} before {one.operator}")
-            node = self.made(one.operator, one.inputs, [values[name] for name in one.inputs], one.attributes)
-            values |= zip(one.outputs, node.outputs(), strict=False)
-        parameters = {one.name: made[one.name] for one in body.inputs if one.constant is None}
-        results = [openvino_part("op").Result(values[one.name]) for one in body.outputs]
+        for step in body.nodes:
+            if unknown := [name for name in step.inputs if name not in values]:
+                raise ProgramError(f"the body {body.name} has no {', '.join(unknown)} before {step.operator}")
+            node = self.made(step.operator, step.inputs, [values[name] for name in step.inputs], step.attributes)
+            values |= zip(step.outputs, node.outputs(), strict=False)
+        parameters = {given.name: made[given.name] for given in body.inputs if given.constant is None}
+        results = [openvino_part("op").Result(values[output.name]) for output in body.outputs]
         return self.library.Model(results, list(parameters.values()), body.name), parameters
 
 
-def _rule(one: Node) -> tuple[tuple[str, str], dict[str, Any]]:
+def _rule(entry: Node) -> tuple[tuple[str, str], dict[str, Any]]:
     """Return where a rule of a port map, or a back edge, takes a value from and where it goes, and its attributes."""
-    return (one.inputs[0] if one.inputs else "", one.outputs[0]), {told.name: told.value for told in one.attributes}
+    return (entry.inputs[0] if entry.inputs else "", entry.outputs[0]), {
+        attribute.name: attribute.value for attribute in entry.attributes
+    }
 
 
 def _setting(attribute: Attribute) -> object:
@@ -184,7 +186,7 @@ def tensor_of(library: Any, array: Array) -> Any:
     tensor = library.Tensor(_element_type(library, name), library.Shape(list(array.shape)))
     if name == "string":
         if array.size:  # an empty list crashes the library
-            words = [one.encode("utf-8", "surrogateescape") for one in array.reshape(-1).tolist()]
+            words = [text.encode("utf-8", "surrogateescape") for text in array.reshape(-1).tolist()]
             tensor.bytes_data = np.array(words).reshape(array.shape)
     elif is_whole(name):
         memory_of(tensor)[...] = array
@@ -206,7 +208,7 @@ def memory_of(tensor: Any) -> Array:
 
 
 def _element_type(library: Any, name: str) -> Any:
-    found = getattr(library.Type, OPENVINO_TYPES.get(name, ""), None)
-    if found is None:
+    element = getattr(library.Type, OPENVINO_TYPES.get(name, ""), None)
+    if element is None:
         raise Unsupported(f"OpenVINO has no element type {name}", "type")
-    return found
+    return element

@@ -71,7 +71,7 @@ class OpenVinoOperations:
         newest = len(sets)
         return Listing("OpenVINO", self._runner.version(), f"opset1 to opset{newest}", versions, newest=newest)
 
-    def told(self, question: Question) -> LibrarySchema:
+    def schema(self, question: Question) -> LibrarySchema:
         """Return what can be found out about an operation; nothing of one with bodies, which cannot be made without."""
         if has_bodies(OperatorVersion("openvino", question.name, question.version)):
             return LibrarySchema()
@@ -81,18 +81,18 @@ class OpenVinoOperations:
         layout = layout_of(signature, tuple(OPENVINO_TYPES), _USUAL) if signature else _UNNAMED
         for values in _required(signature):
             make = self._maker(factory, question.name, values, layout.least_inputs)
-            found = taken(layout, make, optional=signature is not None)
-            if found:
+            accepted = taken(layout, make, optional=signature is not None)
+            if accepted:
                 break
         else:
             return LibrarySchema(attributes)
-        inputs, outputs, types = found.inputs, found.outputs, dict(found.types)
+        inputs, outputs, types = accepted.inputs, accepted.outputs, dict(accepted.types)
         for name, word in ((name, word) for name, words in question.words.items() for word in words):
             make = self._maker(factory, question.name, {**values, name: word}, layout.least_inputs)
             more = taken(layout, make, optional=signature is not None)
             if more:
                 inputs, outputs = inputs | more.inputs, outputs | more.outputs
-                types |= {letter: types.get(letter, frozenset()) | found for letter, found in more.types.items()}
+                types |= {letter: types.get(letter, frozenset()) | kinds for letter, kinds in more.types.items()}
         return LibrarySchema(attributes, inputs, outputs, len(layout.inputs), types)
 
     def _maker(self, factory: Any, name: str, values: Mapping[str, object], least_inputs: int) -> Make:
@@ -149,7 +149,7 @@ def _required(signature: Signature | None) -> Iterator[Mapping[str, object]]:
 def _attribute(value: Any) -> LibraryAttribute:
     """Return what the value of an unset attribute shows."""
     if isinstance(value, (list, tuple)):
-        kinds = {f"{_KINDS[type(one)]}s" for one in value if type(one) in _KINDS}
+        kinds = {f"{_KINDS[type(entry)]}s" for entry in value if type(entry) in _KINDS}
         return LibraryAttribute(frozenset(kinds or {f"{kind}s" for kind in _KINDS.values()}), tuple(value))
     kind = _KINDS.get(type(value))
     return LibraryAttribute(frozenset([kind]), value) if kind else LibraryAttribute(frozenset())

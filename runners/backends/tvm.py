@@ -54,7 +54,7 @@ class Tvm(OnnxLibrary):
         machine = tvm.relax.VirtualMachine(tvm.compile(module, _TARGET), tvm.cpu())
 
         def run(inputs: Sequence[Array]) -> list[Any]:
-            found = machine["main"](*(tvm.runtime.tensor(array) for array in inputs))
-            return [to_numpy(one) for one in (found if len(program.answers) > 1 else [found])]
+            outputs = machine["main"](*(tvm.runtime.tensor(array) for array in inputs))
+            return [to_numpy(output) for output in (outputs if len(program.answers) > 1 else [outputs])]
 
         return run

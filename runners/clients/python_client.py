@@ -96,17 +96,17 @@ class Library:
 # Tensors and values
 
 
-def tensor_of(told: Mapping[str, Any]) -> Any:
+def tensor_of(tensor: Mapping[str, Any]) -> Any:
     """Return the tensor in a question: an array, or an Odd."""
-    shape, held = tuple(told["shape"]), told["content"]
-    if told["type"] == "string":
+    shape, held = tuple(tensor["shape"]), tensor["content"]
+    if tensor["type"] == "string":
         texts = np.empty(len(held), object)
         texts[:] = held
         return texts.reshape(shape)
     content = base64.b64decode(held)
-    if told["type"] in ODD_TYPES:
-        return Odd(told["type"], shape, content)
-    return np.frombuffer(content, np.dtype(told["type"]).newbyteorder("<")).reshape(shape).copy()
+    if tensor["type"] in ODD_TYPES:
+        return Odd(tensor["type"], shape, content)
+    return np.frombuffer(content, np.dtype(tensor["type"]).newbyteorder("<")).reshape(shape).copy()
 
 
 def told_of(value: Any) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def told_of(value: Any) -> dict[str, Any]:
         return {"type": value.type, "shape": value.shape, "content": base64.b64encode(value.content).decode()}
     array = np.asarray(value)
     if array.dtype.kind in "OUST":
-        texts = [_text(one) for one in array.reshape(-1).tolist()]
+        texts = [_text(element) for element in array.reshape(-1).tolist()]
         return {"type": "string", "shape": array.shape, "content": texts}
     if array.dtype.kind not in "fiubc":
         raise TypeError(f"an output of type {array.dtype.name}")
@@ -123,10 +123,10 @@ def told_of(value: Any) -> dict[str, Any]:
     return {"type": array.dtype.name, "shape": array.shape, "content": base64.b64encode(content).decode()}
 
 
-def _text(one: Any) -> str:
-    if not isinstance(one, (bytes, str)):
-        raise TypeError(f"expected text, got {type(one).__name__}")
-    held = one.encode("utf-8", "backslashreplace") if isinstance(one, str) else one
+def _text(text: Any) -> str:
+    if not isinstance(text, (bytes, str)):
+        raise TypeError(f"expected text, got {type(text).__name__}")
+    held = text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text
     return held.decode("utf-8", "backslashreplace")  # text that is not UTF-8 is a wrong answer, not a failure to answer
 
 
@@ -156,31 +156,34 @@ def flattened(type_: str, value: Any, tensors: list[Any]) -> dict[str, Any]:
     if isinstance(value, dict):
         names = held.split(",") if kind == "map" else ["", ""]
         keys = sorted(value)
-        tensors += [_column(name.strip(), one) for name, one in zip(names, (keys, [value[key] for key in keys]))]
+        tensors += [_column(name.strip(), part) for name, part in zip(names, (keys, [value[key] for key in keys]))]
         return {"kind": "map", "count": len(keys)}
     if isinstance(value, (list, tuple)) and not isinstance(value, Odd) and (held or not type_):
-        return {"kind": "sequence", "items": [flattened(held if kind == "seq" else "", one, tensors) for one in value]}
+        return {
+            "kind": "sequence",
+            "items": [flattened(held if kind == "seq" else "", entry, tensors) for entry in value],
+        }
     tensors.append(value)
     return {"kind": "tensor"}
 
 
 def _column(name: str, entries: Sequence[Any]) -> Any:
     """Return a map's keys or values; plain numbers get the type that the program declares."""
-    is_typed = any(isinstance(one, (np.ndarray, np.generic)) for one in entries)
-    if name == "string" or any(isinstance(one, str) for one in entries):
+    is_typed = any(isinstance(entry, (np.ndarray, np.generic)) for entry in entries)
+    if name == "string" or any(isinstance(entry, str) for entry in entries):
         return np.array([*entries, ""], object)[:-1]
     return np.asarray(entries) if is_typed or not name else np.asarray(entries, name)
 
 
 def answers_of(program: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the outputs that the program returns."""
-    return [one for one in program["outputs"] if one is not None]
+    return [output for output in program["outputs"] if output is not None]
 
 
 def feeds_of(program: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the inputs that the program is fed, in the order of a run's tensors."""
-    given = [one for one in (*program["inputs"], *program.get("captured", ())) if one is not None]
-    return list({one["name"]: one for one in given if one["constant"] is None}.values())
+    given = [port for port in (*program["inputs"], *program.get("captured", ())) if port is not None]
+    return list({port["name"]: port for port in given if port["constant"] is None}.values())
 
 
 def names_in(types: Iterable[str]) -> set[str]:
@@ -258,8 +261,8 @@ class OnnxRuntime(Library):
     def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
         """Make a session."""
         program, session = question["program"], self.session(base64.b64decode(question["model"]))
-        fed = [(one["name"], one["type"]) for one in feeds_of(program)]
-        wanted = [(one["name"], one["type"]) for one in answers_of(program)]
+        fed = [(feed["name"], feed["type"]) for feed in feeds_of(program)]
+        wanted = [(output["name"], output["type"]) for output in answers_of(program)]
         are_read = not names_in(type_ for _, type_ in wanted) & ODD_TYPES.keys()
         odd = [type_ for _, type_ in (*fed, *wanted) if "(" in type_ and names_in([type_]) & ODD_TYPES.keys()]
 
@@ -269,8 +272,8 @@ class OnnxRuntime(Library):
             given = {name: self._given(value, are_read) for (name, _), value in zip(fed, values)}
             names = [name for name, _ in wanted]
             if are_read:
-                found: Sequence[Any] = session.run(names, given, self.run_options)
-                return found
+                outputs: Sequence[Any] = session.run(names, given, self.run_options)
+                return outputs
             return [_read(value) for value in session.run_with_ort_values(names, given, self.run_options)]
 
         return run
@@ -384,12 +387,12 @@ def _mapped(message: bytes, changes: Mapping[int, Callable[[bytes], bytes]]) -> 
 
 def _number(message: bytes, at: int) -> tuple[int, int]:
     """Return the number that starts somewhere in a message, and where it ends."""
-    found = shift = 0
+    number = shift = 0
     while True:
         byte = message[at]
-        found, shift, at = found | (byte & 127) << shift, shift + 7, at + 1
+        number, shift, at = number | (byte & 127) << shift, shift + 7, at + 1
         if byte < 128:
-            return found, at
+            return number, at
 
 
 def _field(number: int, content: bytes | str) -> bytes:
@@ -430,17 +433,17 @@ class OnnxReference(Library):
         model = self.library.ModelProto()
         model.ParseFromString(base64.b64decode(question["model"]))
         feeds = feeds_of(question["program"])
-        types = [one["type"] for one in answers_of(question["program"])]
+        types = [output["type"] for output in answers_of(question["program"])]
         evaluator = self.library.reference.ReferenceEvaluator(model)
 
         def run(values: list[Any]) -> Sequence[Any]:
-            given = {one["name"]: _array(_typed(one["type"], value)) for one, value in zip(feeds, values)}
+            given = {feed["name"]: _array(_typed(feed["type"], value)) for feed, value in zip(feeds, values)}
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)
-                found: Sequence[Any] = evaluator.run(None, given)
-            if len(types) != len(found):
-                return found
-            return [optional_item(type_, _plain(one)) for type_, one in zip(types, found)]
+                outputs: Sequence[Any] = evaluator.run(None, given)
+            if len(types) != len(outputs):
+                return outputs
+            return [optional_item(type_, _plain(output)) for type_, output in zip(types, outputs)]
 
         return run
 
@@ -467,13 +470,13 @@ def _typed(type_: str, value: Any) -> Any:
     name = type_.rpartition(",")[2].strip()[:-1]
     if not type_.startswith("map(") or name == "string":
         return value
-    return {key: np.dtype(name).type(one) for key, one in value.items()}
+    return {key: np.dtype(name).type(number) for key, number in value.items()}
 
 
 def _array(value: Any) -> Any:
     """Return the inputs, with arrays of ml_dtypes for types that NumPy lacks. Raises Unsupported without ml_dtypes."""
     if isinstance(value, list):
-        return [_array(one) for one in value]
+        return [_array(entry) for entry in value]
     if not isinstance(value, Odd):
         return value
     dtype, bits, size = _ml_dtypes().get(value.type), ODD_TYPES[value.type].bits, math.prod(value.shape)
@@ -489,7 +492,7 @@ def _array(value: Any) -> Any:
 def _plain(value: Any) -> Any:
     """Return an answer, with arrays of ml_dtypes as Odds."""
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(entry) for entry in value]
     dtype = getattr(value, "dtype", None)
     name = next((name for name, known in _ml_dtypes().items() if dtype == known), None)
     if dtype is None or name is None:
@@ -508,7 +511,7 @@ def _ml_dtypes() -> Mapping[str, Any]:
         import ml_dtypes  # noqa: PLC0415
     except ModuleNotFoundError:
         return {}
-    names = {name: one.ml_dtypes for name, one in ODD_TYPES.items()}
+    names = {name: odd.ml_dtypes for name, odd in ODD_TYPES.items()}
     return {name: np.dtype(getattr(ml_dtypes, theirs)) for name, theirs in names.items() if hasattr(ml_dtypes, theirs)}
 
 
@@ -523,7 +526,7 @@ OPENVINO_SETTINGS: Mapping[str, str] = {
 OPENVINO_TYPES: Mapping[str, str] = {
     "bool": "boolean",
     "string": "string",
-    **{name: one.openvino for name, one in ODD_TYPES.items() if one.openvino},
+    **{name: odd.openvino for name, odd in ODD_TYPES.items() if odd.openvino},
     **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)},
     **{f"int{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
@@ -594,18 +597,18 @@ class OpenVinoOnnx(Library):
     def prepare(self, question: Mapping[str, Any]) -> Callable[[list[Any]], Sequence[Any]]:
         """Compile the model."""
         feeds = feeds_of(question["program"])
-        for one in (*feeds, *answers_of(question["program"])):
-            if "(" in one["type"]:
-                raise Unsupported(f"OpenVINO has no inputs and outputs of type {one['type']}", "type")
+        for port in (*feeds, *answers_of(question["program"])):
+            if "(" in port["type"]:
+                raise Unsupported(f"OpenVINO has no inputs and outputs of type {port['type']}", "type")
         compiled = self._core.compile_model(self._model(question), "CPU", OPENVINO_SETTINGS)
         request = compiled.create_infer_request()
-        described = [(one["name"], OPENVINO_TYPES.get(one["type"]), len(one["dims"])) for one in feeds]
+        described = [(feed["name"], OPENVINO_TYPES.get(feed["type"]), len(feed["dims"])) for feed in feeds]
         places = places_of(compiled.inputs, described)
 
         def run(values: list[Any]) -> Sequence[Any]:
-            for place, value in zip(places, values):
-                if place is not None:
-                    request.set_input_tensor(place, self._tensor(value))
+            for index, value in zip(places, values):
+                if index is not None:
+                    request.set_input_tensor(index, self._tensor(value))
             request.start_async()  # infer() loses the errors of nodes
             request.wait()
             return [self._read(request.get_output_tensor(index)) for index in range(len(compiled.outputs))]
@@ -616,8 +619,8 @@ class OpenVinoOnnx(Library):
         return self._core.read_model(base64.b64decode(question["model"]))
 
     def _name(self, tensor: Any) -> str:
-        told = str(tensor.get_element_type().get_type_name())
-        return self._names.get(told, told)
+        theirs = str(tensor.get_element_type().get_type_name())
+        return self._names.get(theirs, theirs)
 
     def _tensor(self, value: Any) -> Any:
         name, shape = (value.type, value.shape) if isinstance(value, Odd) else (value.dtype.name, value.shape)
@@ -628,7 +631,7 @@ class OpenVinoOnnx(Library):
         elif name != "string":
             tensor.data[...] = value
         elif value.size:  # an empty list crashes the library
-            tensor.bytes_data = np.array([one.encode() for one in value.reshape(-1).tolist()]).reshape(shape)
+            tensor.bytes_data = np.array([text.encode() for text in value.reshape(-1).tolist()]).reshape(shape)
         return tensor
 
     def _type(self, name: str) -> Any:
@@ -654,43 +657,45 @@ class OpenVino(OpenVinoOnnx):
     def _model(self, question: Mapping[str, Any]) -> Any:
         program, nodes = question["program"], dict[str, Any]()
         name = program["name"]
-        for one in filter(None, program["inputs"]):
-            if one["name"] not in nodes:
-                constant = question["constants"].get(one["constant"])
-                nodes[one["name"]] = self._input(one, None if constant is None else tensor_of(constant))
-        if any(one["kind"] == "graph" for one in program["attributes"]):
+        for operand in filter(None, program["inputs"]):
+            if operand["name"] not in nodes:
+                constant = question["constants"].get(operand["constant"])
+                nodes[operand["name"]] = self._input(operand, None if constant is None else tensor_of(constant))
+        if any(attribute["kind"] == "graph" for attribute in program["attributes"]):
             raise Unsupported(f"this runner does not support the bodies of {name}", "attribute")
         factory, fault = openvino_factory(name, program["version"])
         if fault:
             raise Unsupported(fault, "operator-version")
-        given = [nodes[one["name"]] for one in program["inputs"] if one is not None]
-        node = factory.create(name, given, {one["name"]: _attribute(one) for one in program["attributes"]})
+        given = [nodes[operand["name"]] for operand in program["inputs"] if operand is not None]
+        node = factory.create(
+            name, given, {attribute["name"]: _attribute(attribute) for attribute in program["attributes"]}
+        )
         known = node.get_attributes()
-        if ignored := [one["name"] for one in program["attributes"] if one["name"] not in known]:
+        if ignored := [attribute["name"] for attribute in program["attributes"] if attribute["name"] not in known]:
             raise Unsupported(f"this release's {name} ignores {', '.join(ignored)}", "attribute")
         node.set_friendly_name(name)
-        outputs = [port for port, one in zip(node.outputs(), program["outputs"]) if one is not None] or node.outputs()
-        return self.library.Model(outputs, [nodes[one["name"]] for one in feeds_of(program)], name)
+        outputs = [port for port, output in zip(node.outputs(), program["outputs"]) if output is not None]
+        return self.library.Model(outputs or node.outputs(), [nodes[feed["name"]] for feed in feeds_of(program)], name)
 
-    def _input(self, told: Mapping[str, Any], constant: Any) -> Any:
-        operations, dims = openvino_part("op"), [-1 if isinstance(size, str) else size for size in told["dims"]]
+    def _input(self, port: Mapping[str, Any], constant: Any) -> Any:
+        operations, dims = openvino_part("op"), [-1 if isinstance(size, str) else size for size in port["dims"]]
         if constant is not None:
             node = operations.Constant(self._tensor(constant))
         else:
             shape = self.library.PartialShape
             node = operations.Parameter(
-                self._type(told["type"]), shape.dynamic() if told["dims"] == ["..."] else shape(dims)
+                self._type(port["type"]), shape.dynamic() if port["dims"] == ["..."] else shape(dims)
             )
-            node.output(0).get_tensor().set_names({told["name"]})
-        node.set_friendly_name(told["name"])
+            node.output(0).get_tensor().set_names({port["name"]})
+        node.set_friendly_name(port["name"])
         return node
 
 
-def _attribute(told: Mapping[str, Any]) -> Any:
+def _attribute(attribute: Mapping[str, Any]) -> Any:
     """Return the value of an attribute; numbers that JSON lacks come as text."""
-    kind, value = told["kind"], told["value"]
+    kind, value = attribute["kind"], attribute["value"]
     if kind in ("float", "floats"):
-        return [float(one) for one in value] if kind == "floats" else float(value)
+        return [float(number) for number in value] if kind == "floats" else float(value)
     return bool(value) if kind == "boolean" else value
 
 
@@ -798,18 +803,18 @@ class Client:
             if refusal:
                 return {"answer": "unsupported", "words": str(refusal), "reason": refusal.reason}
             reason = "memory" if isinstance(error, MemoryError) else "other"
-            words = [f"{type(one).__name__}: {one}" for one in (error, error.__cause__) if one is not None]
+            words = [f"{type(raised).__name__}: {raised}" for raised in (error, error.__cause__) if raised is not None]
             return {"answer": "error", "words": CAUSE.join(words), "reason": reason}
 
     def _hello(self, _question: Mapping[str, Any]) -> dict[str, Any]:
         self._library = LIBRARIES[self._name]()
-        told = {"answer": "hello", "protocol": 1, "name": self._name, "version": self._library.version}
+        description = {"answer": "hello", "protocol": 1, "name": self._name, "version": self._library.version}
         facts = {**self._library.facts, "python": platform.python_version(), "numpy": np.__version__}
-        return {**told, "standards": self._library.standards, "facts": facts, "kind": self._library.kind}
+        return {**description, "standards": self._library.standards, "facts": facts, "kind": self._library.kind}
 
     def _prepare(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        for one in question.get("drop", ()):
-            self._prepared.pop(one, None)
+        for dropped in question.get("drop", ()):
+            self._prepared.pop(dropped, None)
         if self._library is None:
             raise RuntimeError("there was no hello question")
         self._prepared[question["id"]] = question["program"], self._library.prepare(question)
@@ -818,16 +823,16 @@ class Client:
     def _run(self, question: Mapping[str, Any]) -> dict[str, Any]:
         program, run = self._prepared[question["program"]]
         tensors = map(tensor_of, question["inputs"])
-        values = [value_of(one.get("structure", {"kind": "tensor"}), tensors) for one in feeds_of(program)]
-        found: list[Any] = []
-        types = [one["type"] for one in answers_of(program)]
+        values = [value_of(feed.get("structure", {"kind": "tensor"}), tensors) for feed in feeds_of(program)]
+        flat: list[Any] = []
+        types = [output["type"] for output in answers_of(program)]
         outputs = list(run(values))
         if self._library and self._library.kind != "run":  # texts or bytes, whatever the types of the program's outputs
-            return {"answer": "outputs", "outputs": [told_of(one) for one in outputs]}
+            return {"answer": "outputs", "outputs": [told_of(output) for output in outputs]}
         types += ["float32"] * (len(outputs) - len(types))
-        structure = [flattened(type_, value, found) for type_, value in zip(types, outputs)]
-        answer = {"answer": "outputs", "outputs": [told_of(one) for one in found]}
-        return answer if all(one == {"kind": "tensor"} for one in structure) else {**answer, "structure": structure}
+        structure = [flattened(type_, value, flat) for type_, value in zip(types, outputs)]
+        answer = {"answer": "outputs", "outputs": [told_of(tensor) for tensor in flat]}
+        return answer if all(part == {"kind": "tensor"} for part in structure) else {**answer, "structure": structure}
 
 
 def main(name: str) -> None:
@@ -837,8 +842,8 @@ def main(name: str) -> None:
     client = Client(name)
     for line in sys.stdin.buffer:
         question = json.loads(line)
-        told = json.dumps({"id": question["id"], **client.answer(question)}, allow_nan=False)
-        answers.write(told + "\n")
+        answer = json.dumps({"id": question["id"], **client.answer(question)}, allow_nan=False)
+        answers.write(answer + "\n")
         answers.flush()
     os._exit(0)  # some libraries crash while they are unloaded
 

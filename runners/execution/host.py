@@ -46,7 +46,7 @@ from ...cases.runner import (
 )
 from ..fitting import misfit
 from ..judging.answers import MOST_DIMENSIONS, Answer, Answered, Nesting, Refusal, answer_of, same_array
-from ..pool import Begin, Found, InNewWorker, Limits, Loss, Phase, Pool, Stray, WorkerStartError
+from ..pool import Begin, InNewWorker, Limits, Loss, Phase, Pool, PoolEvent, Stray, WorkerStartError
 from ..registry import BackendSpec, open_runner, package_of
 
 T = TypeVar("T")
@@ -553,7 +553,7 @@ class Hosts:
                 self._give_up(error)
         return self._replies.pop(number)
 
-    def _take(self, event: Found) -> None:
+    def _take(self, event: PoolEvent) -> None:
         if isinstance(event, Stray):
             self._strays.append(event)
             return

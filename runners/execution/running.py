@@ -13,7 +13,7 @@ import msgspec
 from ...cases.batch import Batch
 from ...cases.errors import CaseIdError, OpconformError
 from ...cases.results import Outcome, Result, result_from_json
-from ..pool import Found, Limits, Loss, Pool, Stray, WorkerStartError
+from ..pool import Limits, Loss, Pool, PoolEvent, Stray, WorkerStartError
 from ..registry import BackendSpec
 from .execute import ABOUT, UNFIT, Assignment, Death
 from .host import About
@@ -56,7 +56,7 @@ def run_cases(
         yield from events_of(event, assignment.backend)
 
 
-def events_of(event: Found, backend: BackendSpec) -> Iterator[About | Judged | Death]:
+def events_of(event: PoolEvent, backend: BackendSpec) -> Iterator[About | Judged | Death]:
     """Yield the results that a pool of judges has for a key, or for a worker that died.
 
     Raises WorkerStartError if the backend's runner does not fit its library.

@@ -1,12 +1,11 @@
 """A pool of worker processes that turn keys into records, and survives whatever native code in a worker does."""
 
 from .process import WorkerStartError
-from .run import Found, Limits, Pool
+from .run import Limits, Pool, PoolEvent
 from .wire import Begin, InNewWorker, Key, Loss, LossKind, Phase, ProcessLost, Stray, Task
 
 __all__ = [
     "Begin",
-    "Found",
     "InNewWorker",
     "Key",
     "Limits",
@@ -14,6 +13,7 @@ __all__ = [
     "LossKind",
     "Phase",
     "Pool",
+    "PoolEvent",
     "ProcessLost",
     "Stray",
     "Task",

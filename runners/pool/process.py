@@ -275,8 +275,8 @@ class WorkerProcess:
         Memory that several of them share may count more than once up to the `limit`, beyond it only once.
         """
         family = _descendants(self._process)
-        found = sum(map(_resident, family))
-        return found if found <= limit or len(family) == 1 else sum(map(_proportional, family))
+        total = sum(map(_resident, family))
+        return total if total <= limit or len(family) == 1 else sum(map(_proportional, family))
 
     def kill(self) -> None:
         """Kill the worker and every process that it started and that is still in its group."""
@@ -322,12 +322,12 @@ def _state(process: int) -> str:
 
 def _descendants(process: int) -> list[int]:
     """Return a process and all processes that it and its descendants started, unless their parents are gone."""
-    found = [process]
-    for one in found:
+    processes = [process]
+    for descendant in processes:
         with contextlib.suppress(OSError):
-            for thread in os.listdir(f"/proc/{one}/task"):  # noqa: PTH208 - often
-                found += map(int, _read(one, f"task/{thread}/children").split())
-    return found
+            for thread in os.listdir(f"/proc/{descendant}/task"):  # noqa: PTH208 - often
+                processes += map(int, _read(descendant, f"task/{thread}/children").split())
+    return processes
 
 
 def _resident(process: int) -> int:

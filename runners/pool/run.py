@@ -121,7 +121,7 @@ class Seat:
         return not self._reuse and bool(self.first_batch) and not self.sent
 
 
-Found: TypeAlias = tuple[Key, bytes] | Loss | Stray
+PoolEvent: TypeAlias = tuple[Key, bytes] | Loss | Stray
 
 _FALSE_STARTS: Final = 3
 _MEMORY_TICK: Final = 0.02  # seconds between two checks of a worker's memory; keeps 1 GiB to about 6 %
@@ -143,7 +143,7 @@ class Run:
         self._source: Iterator[Sequence[Key]] | None = iter(batches)
         self._dry = False  # the source has nothing for now
         self._again: deque[KeyBatch] = deque()
-        self._found: list[Found] = []
+        self._events: list[PoolEvent] = []
         self._selector = selectors.DefaultSelector()
         self._numbers = 0
         self._false_starts = 0
@@ -152,15 +152,15 @@ class Run:
         self._looked = time.monotonic()
         self._away = 0.0
 
-    def results(self) -> Iterator[Found]:
+    def results(self) -> Iterator[PoolEvent]:
         """Yield each key once. Closing the iterator, or an exception, kills the workers."""
         try:
             while self._hand_out():
                 for ready, mask in self._selector.select(_ASK_AGAIN if self._dry else self._tick):
                     ready.data(mask)
                 self._look()
-                found, self._found = self._found, []
-                yield from found
+                events, self._events = self._events, []
+                yield from events
         finally:
             for seat in self._seats:
                 if seat.worker is not None:
@@ -254,16 +254,16 @@ class Run:
     ) -> None:
         """Kill a worker; its keys are settled when it is dead."""
         if seat.verdict is None:
-            found = self._verdict(seat, worker, kind, f"killed {why}")
-            found = replace(found, orphaned=found.orphaned or kind == "stopped")
-            seat.verdict = found if seconds is None else replace(found, seconds=seconds)
+            verdict = self._verdict(seat, worker, kind, f"killed {why}")
+            verdict = replace(verdict, orphaned=verdict.orphaned or kind == "stopped")
+            seat.verdict = verdict if seconds is None else replace(verdict, seconds=seconds)
             worker.kill()
 
     def _verdict(self, seat: Seat, worker: WorkerProcess, kind: LossKind, end: str) -> WorkerEnd:
-        place = worker.board.read()
-        fresh = place.batch == seat.first_batch and place.position <= 0
-        lasted, before = self._lasted(seat, place.since), tuple(seat.recent)
-        return WorkerEnd(kind, end, place, fresh, lasted, before, blamed=seat.blames_key)
+        note = worker.board.read()
+        fresh = note.batch == seat.first_batch and note.position <= 0
+        lasted, before = self._lasted(seat, note.since), tuple(seat.recent)
+        return WorkerEnd(kind, end, note, fresh, lasted, before, blamed=seat.blames_key)
 
     def _lasted(self, seat: Seat, since: float) -> float:
         """Return the seconds since a time that a worker reports, but no more than since it got its work."""
@@ -319,7 +319,7 @@ class Run:
 
     def _add_stray(self, stray: Stray | None) -> None:
         if stray is not None:
-            self._found.insert(0, stray)  # whoever waits for the record that clears the suspect has got it
+            self._events.insert(0, stray)  # whoever waits for the record that clears the suspect has got it
 
     def _accept_records(self, seat: Seat, batch: KeyBatch, frame: Frame) -> None:
         end = frame.first + frame.amount
@@ -327,7 +327,7 @@ class Run:
             raise Corrupt("a message with a wrong count")
         records = unpack_records(frame.payload, frame.amount)
         keys = batch.keys[frame.first : end]
-        self._found += zip(keys, records, strict=True)
+        self._events += zip(keys, records, strict=True)
         seat.recent.extend(keys)
         batch.received = end
 
@@ -337,7 +337,7 @@ class Run:
         (claim,) = RAISED_HEAD.unpack_from(frame.payload)
         seconds = self._lasted(seat, time.monotonic() - claim if claim >= 0 else math.inf)
         text = readable(frame.payload[RAISED_HEAD.size :])
-        self._found.append(Loss(batch.keys[frame.first], "raised", phase_of(frame.amount), "", text, seconds))
+        self._events.append(Loss(batch.keys[frame.first], "raised", phase_of(frame.amount), "", text, seconds))
         seat.recent.append(batch.keys[frame.first])
         rest = batch.without(frame.first)
         if rest.keys:
@@ -378,18 +378,18 @@ class Run:
 
     def _look_at_time(self, seat: Seat, worker: WorkerProcess, now: float) -> None:
         """Kill a worker that has been in one place, or without a record, for too long; only our clock counts."""
-        place, records = worker.board.read(), (seat.sent[0].number, seat.sent[0].received)
+        note, records = worker.board.read(), (seat.sent[0].number, seat.sent[0].received)
         if seat.heard is None or seat.heard.at != records:
             seat.heard = Seen(records, now, self._away)
         silence = self._limits.record_seconds
         if silence is not None and now - seat.heard.since - (self._away - seat.heard.away) > silence:
             self._condemn(seat, worker, "timeout", f"after {silence:g} s without an answer", now - seat.heard.since)
             return
-        at = place.key, place.phase
+        at = note.key, note.phase
         if seat.seen is None or seat.seen.at != at:
             seat.seen = Seen(at, now, self._away)
             return
-        limit = self._limits.run_seconds if place.phase == "run" else self._limits.prepare_seconds
+        limit = self._limits.run_seconds if note.phase == "run" else self._limits.prepare_seconds
         lasted = now - max(seat.seen.since, seat.head_since)
         if lasted - (self._away - seat.seen.away) > limit:
             self._condemn(seat, worker, "timeout", f"after {limit:g} s", lasted)
@@ -420,14 +420,14 @@ class Run:
             self._condemn(seat, worker, "corrupt", f"for {error} on its message channel")
         last_words = worker.last_words()
         verdict = seat.verdict or self._verdict(seat, worker, "crash", "")
-        tail = worker.tail(verdict.place.key)
+        tail = worker.tail(verdict.note.key)
         sent, was_given = list(seat.sent), bool(seat.first_batch)
         verdict = _ended(verdict, self._dismiss(seat, worker))
-        if not was_given or not verdict.place.batch:  # its board may contain anything, what it was given is known
+        if not was_given or not verdict.note.batch:  # its board may contain anything, what it was given is known
             self._count_false_start(verdict, last_words)
         settled = settle(sent, verdict, tail)
-        self._found += settled.losses
-        self._found += settled.strays
+        self._events += settled.losses
+        self._events += settled.strays
         self._again.extend(settled.again)
         seat.waiting.extendleft(reversed(settled.first))
 
@@ -487,7 +487,7 @@ class Pool:
             Starter, pickle.dumps(factory), limits.start_seconds, fork=fork and sys.platform == "linux"
         )
 
-    def run(self, batches: Iterable[Sequence[Key]]) -> Iterator[Found]:
+    def run(self, batches: Iterable[Sequence[Key]]) -> Iterator[PoolEvent]:
         """Yield each key once, with its record or a Loss, in any order, and in between deaths that no key explains.
 
         Takes batches as workers need them. An empty batch means that there is nothing for now: the source is asked

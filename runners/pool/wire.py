@@ -24,7 +24,7 @@ _MAGIC: Final = b"OPC\x01"
 _HEADER: Final = struct.Struct("<4sIIIIIII")  # magic, kind, sequence, batch, first, count, length, payload's checksum
 _CHECK: Final = struct.Struct("<I")
 _LARGEST: Final = 128 << 20  # bytes of a message: more than the largest answer of a case
-_PLACE: Final = struct.Struct("<QqQQ")  # batch, index, phase, nanoseconds on the monotonic clock
+_NOTE: Final = struct.Struct("<QqQQ")  # batch, index, phase, nanoseconds on the monotonic clock
 RAISED_HEAD: Final = struct.Struct("<d")
 """The start of a RAISED message: seconds since the phase began. The traceback's text follows."""
 PHASES: Final[tuple[Phase | None, ...]] = (None, "prepare", "run", "sibling")
@@ -127,16 +127,16 @@ def unpack_records(payload: bytes, amount: int) -> list[bytes]:
     start = 4 * amount
     if len(payload) < start:
         raise Corrupt("a message with a wrong count")
-    found = []
+    records = []
     for length in struct.unpack_from(f"<{amount}I", payload):
-        found.append(payload[start : start + length])
+        records.append(payload[start : start + length])
         start += length
     if start != len(payload):
         raise Corrupt("a message with a wrong count")
-    return found
+    return records
 
 
-class Place(NamedTuple):
+class Note(NamedTuple):
     """The position of a worker: key `position` of `batch`, in `phase` (None: between keys) `since` a monotonic time."""
 
     batch: int
@@ -158,11 +158,11 @@ class Board:
 
     def note(self, batch: int, index: int, phase: Phase | None) -> None:
         """Note this worker's position, and the time."""
-        _PLACE.pack_into(self._memory, 0, batch, index, PHASES.index(phase), time.monotonic_ns())
+        _NOTE.pack_into(self._memory, 0, batch, index, PHASES.index(phase), time.monotonic_ns())
 
     def notes(self, batch: int) -> Begin:
         """Return a fast function that notes the start of a phase of a key of a batch; it is called for every run."""
-        pack, memory, clock = _PLACE.pack_into, self._memory, time.monotonic_ns
+        pack, memory, clock = _NOTE.pack_into, self._memory, time.monotonic_ns
         numbers = {phase: number for number, phase in enumerate(PHASES)}
 
         def begin(index: int, phase: Phase) -> None:
@@ -170,10 +170,10 @@ class Board:
 
         return begin
 
-    def read(self) -> Place:
+    def read(self) -> Note:
         """Return the last note. Native code may have overwritten it, so any numbers are possible."""
-        batch, index, phase, since = _PLACE.unpack_from(self._memory)
-        return Place(batch, index, phase_of(phase), since / 1e9)
+        batch, index, phase, since = _NOTE.unpack_from(self._memory)
+        return Note(batch, index, phase_of(phase), since / 1e9)
 
     def close(self) -> None:
         """Unmap the memory."""
@@ -236,7 +236,7 @@ class WorkerEnd:
 
     kind: LossKind
     exit: str
-    place: Place
+    note: Note
     fresh: bool
     seconds: float
     before: tuple[Key, ...] = ()
@@ -315,10 +315,10 @@ def settle(sent: Sequence[KeyBatch], verdict: WorkerEnd, tail: str) -> Settlemen
     worker had begun no key of its batch, which keys may do together, the halves of the batch run again first.
     """
     case = _Inquest(verdict, tail, next((batch.suspicion for batch in sent if batch.suspicion), None))
-    if not sent and verdict.place.batch:
+    if not sent and verdict.note.batch:
         case.settled.strays.append(case.stray(None))
     for position, batch in enumerate(sent):
-        if batch.number == verdict.place.batch:
+        if batch.number == verdict.note.batch:
             case.opened(batch)
         elif position == 0:
             case.blame(batch)
@@ -339,7 +339,7 @@ class _Inquest:
 
     def opened(self, batch: KeyBatch) -> None:
         """Settle the batch that the worker was in."""
-        verdict, index, phase = self._verdict, self._verdict.place.position, self._verdict.place.phase
+        verdict, index, phase = self._verdict, self._verdict.note.position, self._verdict.note.phase
         under_way = phase is not None and batch.received <= index < len(batch.keys) and verdict.kind != "corrupt"
         certain = (verdict.fresh or verdict.kind == "timeout") and (batch.apart or not verdict.orphaned)
         leak = verdict.kind == "memory" and not verdict.fresh  # earlier keys may have caused it
@@ -381,7 +381,7 @@ class _Inquest:
         """Return this death as one that no key is charged with."""
         verdict = self._verdict
         before = (*verdict.before, *ran)[-KEYS_BEFORE:]
-        return Stray(key, verdict.kind, verdict.place.phase, verdict.exit, self._tail, before, verdict.blamed)
+        return Stray(key, verdict.kind, verdict.note.phase, verdict.exit, self._tail, before, verdict.blamed)
 
     def _charge(self, batch: KeyBatch, index: int) -> None:
         verdict = self._verdict
@@ -389,7 +389,7 @@ class _Inquest:
         if batch.suspicion is not None:
             batch.suspicion.charged = True
         self.settled.losses.append(
-            Loss(batch.keys[index], verdict.kind, verdict.place.phase, verdict.exit, self._tail, verdict.seconds)
+            Loss(batch.keys[index], verdict.kind, verdict.note.phase, verdict.exit, self._tail, verdict.seconds)
         )
 
     def _suspect(self, keys: Iterable[Key], batch: KeyBatch, index: int | None = None, faults: int = 0) -> None:

@@ -238,12 +238,12 @@ def _report_exception(channel: _Channel, board: Board, outbox: _Outbox, batch: i
     if outbox.finished == count:
         outbox.drop_last()
     outbox.flush()
-    place = board.read()
-    under_way = place.phase is not None and outbox.sent <= place.position < count
-    index = place.position if under_way else outbox.sent
-    phase = PHASES.index(place.phase) if under_way else 0
+    note = board.read()
+    under_way = note.phase is not None and outbox.sent <= note.position < count
+    index = note.position if under_way else outbox.sent
+    phase = PHASES.index(note.phase) if under_way else 0
     text = traceback.format_exc().encode(errors="replace")[-_FLUSH_BYTES:]
-    seconds = RAISED_HEAD.pack(time.monotonic() - place.since)
+    seconds = RAISED_HEAD.pack(time.monotonic() - note.since)
     channel.send(Frame(RAISED, batch, index, phase, seconds + text))
 
 
@@ -377,8 +377,8 @@ class _Server:
     def _code(self, worker: int, options: int) -> int:
         if worker not in self._workers:
             raise ProcessLookupError(worker)
-        found, status = os.waitpid(worker, options)
-        if not found:
+        ended, status = os.waitpid(worker, options)
+        if not ended:
             return RUNNING
         self._workers.discard(worker)
         return os.waitstatus_to_exitcode(status)
@@ -405,10 +405,10 @@ class _Server:
         self._reply(worker)
         return False
 
-    def _become_worker(self, ends: Ends, told: int) -> None:
+    def _become_worker(self, ends: Ends, ready_pipe: int) -> None:
         try:
             os.setsid()
-            os.close(told)
+            os.close(ready_pipe)
             for number in (signal.SIGTERM, signal.SIGCONT):
                 signal.signal(number, signal.SIG_DFL)
             self._control.close()

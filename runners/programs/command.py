@@ -104,7 +104,7 @@ class Prepared(_Message, frozen=True, tag="prepared"):
     """The program of this question is ready to run."""
 
 
-class _Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _FileRange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     offset: Annotated[int, msgspec.Meta(ge=0, le=LONGEST_LINE)]
     length: Annotated[int, msgspec.Meta(ge=0, le=LONGEST_LINE)]
 
@@ -112,7 +112,7 @@ class _Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _WireTensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     type: str
     shape: Annotated[tuple[Annotated[int, msgspec.Meta(ge=0, lt=1 << 40)], ...], msgspec.Meta(max_length=64)]
-    content: bytes | list[str] | _Place
+    content: bytes | list[str] | _FileRange
 
 
 class Outputs(_Message, frozen=True, tag="outputs"):
@@ -170,18 +170,18 @@ class Conversation:
         """
         self.asked += 1
         line = json.dumps({"id": self.asked, **question}, allow_nan=False, separators=(",", ":")) + "\n"
-        found = _read(self._exchanged(line.encode(), seconds))
-        if found.id != self.asked:
-            raise Breach(f"it answered question {found.id} but question {self.asked} was asked")
-        if isinstance(found, _Refusal) and kind is not Hello:
-            reason: Reason = "invalid" if isinstance(found, _Rejected) and found.reason == "other" else found.reason
-            if isinstance(found, _Unsupported):
-                raise Unsupported(found.words, reason)
-            raise (Rejected if isinstance(found, _Rejected) else Refused)(found.words, reason)
-        if not isinstance(found, kind):
-            words = f": {found.words[:_SHOWN]}" if isinstance(found, _Refusal) else ""
-            raise Breach(f"it answered {_tag(type(found))!r} to {question['ask']!r}; expected {_tag(kind)!r}{words}")
-        return found
+        answer = _read(self._exchanged(line.encode(), seconds))
+        if answer.id != self.asked:
+            raise Breach(f"it answered question {answer.id} but question {self.asked} was asked")
+        if isinstance(answer, _Refusal) and kind is not Hello:
+            reason: Reason = "invalid" if isinstance(answer, _Rejected) and answer.reason == "other" else answer.reason
+            if isinstance(answer, _Unsupported):
+                raise Unsupported(answer.words, reason)
+            raise (Rejected if isinstance(answer, _Rejected) else Refused)(answer.words, reason)
+        if not isinstance(answer, kind):
+            words = f": {answer.words[:_SHOWN]}" if isinstance(answer, _Refusal) else ""
+            raise Breach(f"it answered {_tag(type(answer))!r} to {question['ask']!r}; expected {_tag(kind)!r}{words}")
+        return answer
 
     def stray(self, seconds: float = 0.0) -> bytes:
         """Return whatever arrives on stdout within some seconds although nothing was asked; nothing if stdout ends."""
@@ -268,27 +268,27 @@ def _excerpt(line: bytes | bytearray) -> str:
 
 def _read(line: bytes) -> _AnyAnswer:
     try:
-        found: _AnyAnswer = _ANSWERS.decode(line)
+        answer: _AnyAnswer = _ANSWERS.decode(line)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         words = str(error)[:_SHOWN]
         raise Breach(f"its line is not an answer of protocol {PROTOCOL}: {words}; it begins {_excerpt(line)}") from None
-    return found
+    return answer
 
 
 def hello(conversation: Conversation, seconds: float | None = None) -> Hello:
     """Ask a program to describe itself. Raises Breach, also for another version of the protocol; TimeoutError."""
-    found = conversation.ask(Hello, {"ask": "hello", "protocol": PROTOCOL}, seconds)
-    if found.protocol != PROTOCOL:
-        raise Breach(f"it speaks protocol {found.protocol}; expected {PROTOCOL}")
-    if not found.standards:
+    description = conversation.ask(Hello, {"ask": "hello", "protocol": PROTOCOL}, seconds)
+    if description.protocol != PROTOCOL:
+        raise Breach(f"it speaks protocol {description.protocol}; expected {PROTOCOL}")
+    if not description.standards:
         raise Breach("it names no standard; expected one of onnx, openvino, onednn")
-    for operator, claim in (found.operators or {}).items():
-        for one in () if claim.types == "all" else claim.types:
+    for operator, claim in (description.operators or {}).items():
+        for type_ in () if claim.types == "all" else claim.types:
             try:
-                parse_type(one)
+                parse_type(type_)
             except ValueError as error:
                 raise Breach(f"it claims {operator[:_SHOWN]} for {str(error)[:_SHOWN]}") from None
-    return found
+    return description
 
 
 class SharedFiles:
@@ -325,21 +325,23 @@ class SharedFiles:
             left = left[written:]
         return {"offset": offset, "length": len(held)}
 
-    def check(self, places: Sequence[_Place]) -> None:
+    def check(self, ranges: Sequence[_FileRange]) -> None:
         """Raise Breach if an answer refers to more than its file holds; each byte may belong to only one tensor."""
         size = os.fstat(self._write).st_size
         if size > LONGEST_LINE:
             raise Breach(f"its file has {size:,} bytes, more than {LONGEST_LINE:,}")
-        for one in places:
-            if one.offset + one.length > size:
-                raise Breach(f"its file ends after {size:,} bytes; an output is {one.length:,} from {one.offset:,} on")
-        if (total := sum(one.length for one in places)) > size:
+        for part in ranges:
+            if part.offset + part.length > size:
+                raise Breach(
+                    f"its file ends after {size:,} bytes; an output is {part.length:,} from {part.offset:,} on"
+                )
+        if (total := sum(part.length for part in ranges)) > size:
             raise Breach(f"its file has {size:,} bytes, and its outputs take {total:,}: they overlap")
 
-    def take(self, place: _Place) -> bytes:
+    def take(self, part: _FileRange) -> bytes:
         """Return a copy of a content of the answer, so that later changes to the file have no effect."""
         held = bytearray()
-        while chunk := os.pread(self._write, place.length - len(held), place.offset + len(held)):
+        while chunk := os.pread(self._write, part.length - len(held), part.offset + len(held)):
             held += chunk
         return bytes(held)
 
@@ -353,38 +355,38 @@ def tensor_json(array: Array, files: SharedFiles | None = None) -> dict[str, Any
     if not array.dtype.hasobject:
         held = content(array)
         where = held if files is None or len(held) < SHARED_FROM else files.put(held)
-        told = base64.b64encode(where).decode() if isinstance(where, bytes) else where
-        return {"type": name, "shape": array.shape, "content": told}
+        encoded = base64.b64encode(where).decode() if isinstance(where, bytes) else where
+        return {"type": name, "shape": array.shape, "content": encoded}
     texts = array.reshape(-1).tolist()
     if any("\ud800" <= letter <= "\udfff" for text in texts for letter in text):
         raise Unsupported("the process protocol carries no text that is not UTF-8", "type")
     return {"type": name, "shape": array.shape, "content": texts}
 
 
-def tensor_from(told: _WireTensor, place: int, files: SharedFiles | None = None) -> Array:
+def tensor_from(tensor: _WireTensor, index: int, files: SharedFiles | None = None) -> Array:
     """Return a tensor of an answer. Raises Breach if it is invalid."""
-    known = element_types().get(told.type)
+    known = element_types().get(tensor.type)
     if known is None:
-        raise Breach(f"outputs[{place}]: {told.type[:_SHOWN]!r} is not an element type")
-    held = told.content
-    if isinstance(held, _Place):
+        raise Breach(f"outputs[{index}]: {tensor.type[:_SHOWN]!r} is not an element type")
+    held = tensor.content
+    if isinstance(held, _FileRange):
         if files is None:
-            raise Breach(f"outputs[{place}]: its content is in a file, though `hello` did not say `files`")
+            raise Breach(f"outputs[{index}]: its content is in a file, though `hello` did not say `files`")
         held = files.take(held)
     try:
         if isinstance(held, bytes):
             if known.kind == "string":
-                raise Breach(f"outputs[{place}]: the content of text is a list of strings")
-            found = from_content(told.type, told.shape, held)
+                raise Breach(f"outputs[{index}]: the content of text is a list of strings")
+            array = from_content(tensor.type, tensor.shape, held)
         elif known.kind != "string":
-            raise Breach(f"outputs[{place}]: the content of {told.type} is base64, not a list")
+            raise Breach(f"outputs[{index}]: the content of {tensor.type} is base64, not a list")
         else:
-            found = np.empty(len(held), object)
-            found[:] = held
-            found = found.reshape(told.shape)
+            array = np.empty(len(held), object)
+            array[:] = held
+            array = array.reshape(tensor.shape)
     except (ValueError, OverflowError, MemoryError) as error:
-        raise Breach(f"outputs[{place}] of type {told.type} and shape {list(told.shape)[:8]}: {error}") from None
-    return found
+        raise Breach(f"outputs[{index}] of type {tensor.type} and shape {list(tensor.shape)[:8]}: {error}") from None
+    return array
 
 
 def prepare_question(program: Program, drop: Sequence[int] = (), files: SharedFiles | None = None) -> dict[str, Any]:
@@ -406,7 +408,7 @@ def prepare_question(program: Program, drop: Sequence[int] = (), files: SharedFi
 def run_question(program: int, inputs: Sequence[Array], files: SharedFiles | None = None) -> dict[str, Any]:
     """Return the `run` question for the program that the question with the id `program` prepared."""
     asked = {"ask": "run", "program": program, **_cleared(files)}
-    return {**asked, "inputs": [tensor_json(one, files) for one in inputs]}
+    return {**asked, "inputs": [tensor_json(array, files) for array in inputs]}
 
 
 def _cleared(files: SharedFiles | None) -> dict[str, Any]:
@@ -420,8 +422,8 @@ def _cleared(files: SharedFiles | None) -> dict[str, Any]:
 def values_of(answer: Outputs, files: SharedFiles | None = None) -> list[Any]:
     """Return the outputs of an answer, as `Executable.run` does. Raises Breach."""
     if files is not None:
-        files.check([one.content for one in answer.outputs if isinstance(one.content, _Place)])
-    arrays = [tensor_from(one, place, files) for place, one in enumerate(answer.outputs)]
+        files.check([output.content for output in answer.outputs if isinstance(output.content, _FileRange)])
+    arrays = [tensor_from(output, index, files) for index, output in enumerate(answer.outputs)]
     if answer.structure is None:
         return list(arrays)
     try:
@@ -458,8 +460,8 @@ class Command:
 
     def claims(self) -> Claims | None:
         """Return what the program claims."""
-        told = self._hello
-        return None if told.operators is None else Claims(told.operators, told.limits)
+        description = self._hello
+        return None if description.operators is None else Claims(description.operators, description.limits)
 
     def reason(self, error: BaseException, /) -> Reason:
         """Return the reason in an answer."""
@@ -524,18 +526,18 @@ class _Program:
 
 
 def _elements(types: Iterable[str]) -> set[str]:
-    return {name for one in types for name in element_names(one)}
+    return {name for type_ in types for name in element_names(type_)}
 
 
-def claim_fault(told: Hello, program: Program) -> tuple[str, Reason] | None:
+def claim_fault(description: Hello, program: Program) -> tuple[str, Reason] | None:
     """Return why `hello` does not cover a program: its operator version, or its types; None if it does."""
-    if told.operators is None:
+    if description.operators is None:
         return None
     operator = program.operator
-    claim = told.operators.get(f"{operator.standard}/{operator.name}")
+    claim = description.operators.get(f"{operator.standard}/{operator.name}")
     if claim is None or (claim.versions != "all" and operator.version not in claim.versions):
         return f"it does not claim {operator}", "operator-version"
-    types = [*(one.type for one in program.given), *(one.type for one in program.answers)]
+    types = [*(port.type for port in program.given), *(port.type for port in program.answers)]
     if claim.types != "all" and not _elements(types) & _elements(claim.types):
         return f"it claims {operator} for {', '.join(claim.types)}", "type"
     return None

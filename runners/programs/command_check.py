@@ -87,7 +87,7 @@ def _easy() -> Iterator[_Easy]:
         ("Mean", (13, 8), 2, lambda x, y: (x + y) / 2),
         ("ReduceMean", (18, 13, 11, 1), 1, _mean),
     )
-    yield from (_Easy("onnx", *one) for one in onnx)
+    yield from (_Easy("onnx", *row) for row in onnx)
     yield from (_Easy("openvino", name, (1,), arity, formula) for name, arity, formula in plain)
     yield from (_Easy("onednn", name, (NO_VERSION,), arity, formula) for name, arity, formula in plain)
 
@@ -104,7 +104,7 @@ def _program(operator: OperatorVersion, inputs: Sequence[_Shape], rank: int, typ
     return Program(
         operator,
         (),
-        tuple(Input(f"x{place}", type_, shape) for place, shape in enumerate(inputs)),
+        tuple(Input(f"x{index}", type_, shape) for index, shape in enumerate(inputs)),
         (Output("y", type_, rank),),
         int(operator.version) if operator.standard == "onnx" else None,
     )
@@ -160,8 +160,8 @@ def _hint(error: BaseException) -> str:
         return _HINTS["time"]
     if isinstance(error, Ended) or "closed its stdout" in words:
         return _HINTS["died"]
-    found = next((hint for sign, hint in _SIGNS if sign in words), None)
-    return _HINTS[found or ("tensor" if words.startswith("outputs[") else "schema")]
+    key = next((hint for sign, hint in _SIGNS if sign in words), None)
+    return _HINTS[key or ("tensor" if words.startswith("outputs[") else "schema")]
 
 
 class _Wrong(Exception):  # noqa: N818 - what the program did
@@ -177,12 +177,12 @@ class CommandCheck:
         """Start the program. Raises OpconformError if it cannot be started, or ends before it describes itself."""
         self._command, self._seconds = shlex.split(command), seconds
         self._conversation: Conversation | None = None
-        self.told: Hello | None = None  # what the program says about itself, unless that is wrong
+        self.hello: Hello | None = None  # what the program says about itself, unless that is wrong
         self._opening: Breach | TimeoutError | None = None
         self._files: SharedFiles | None = None
         try:
-            self.told = hello(self._open(), seconds)
-            self._files = SharedFiles() if self.told.files else None
+            self.hello = hello(self._open(), seconds)
+            self._files = SharedFiles() if self.hello.files else None
         except (OSError, Ended) as error:
             self.close()
             if isinstance(error, TimeoutError):
@@ -200,21 +200,21 @@ class CommandCheck:
     def _open(self) -> Conversation:
         if self._conversation is None:
             self._conversation = Conversation(self._command, apart=True)
-            if self.told is not None:
+            if self.hello is not None:
                 hello(self._conversation, self._seconds)
         return self._conversation
 
     def steps(self) -> Iterator[Checked]:
         """Yield the result of each step."""
         yield self._step("hello", self._hello)
-        if self.told is None:
+        if self.hello is None:
             return
         yield self._step("an operator that does not exist", self._no_such_operator)
-        found: list[tuple[_Easy, int | str]] = []
-        yield self._step("an easy operator", lambda: found.append(self._supported()))
-        if not found:
+        supported: list[tuple[_Easy, int | str]] = []
+        yield self._step("an easy operator", lambda: supported.append(self._supported()))
+        if not supported:
             return
-        easy, version = found[0]
+        easy, version = supported[0]
         name = str(easy.operator(version))
         shapes: Mapping[str, _Shape] = {
             "2x3": (2, 3),
@@ -252,15 +252,15 @@ class CommandCheck:
     def _hello(self) -> None:
         if self._opening is not None:
             raise self._opening
-        told = self._hello_told()
-        for operator, claim in (told.operators or {}).items():
-            if problem := _claim_problem(told.standards, operator, claim):
+        description = self._hello_told()
+        for operator, claim in (description.operators or {}).items():
+            if problem := _claim_problem(description.standards, operator, claim):
                 raise _Wrong(problem, "claims")
 
     def _hello_told(self) -> Hello:
-        if self.told is None:
+        if self.hello is None:
             raise TypeError("the program has not said what it is")
-        return self.told
+        return self.hello
 
     def _refuse_unclaimed(self, program: Program) -> None:
         """Raise Unsupported for a program that is not claimed."""
@@ -333,7 +333,7 @@ class CommandCheck:
         prepared = [self._prepared(program) for program in programs]
         for step in steps:
             for shape, number in zip(shapes, prepared, strict=True):
-                inputs = [_numbers(shape, step + place).astype(type_) for place in range(easy.arity)]
+                inputs = [_numbers(shape, step + index).astype(type_) for index in range(easy.arity)]
                 answer = self._answer(number, inputs)
                 wanted = np.asarray(easy.formula(*inputs)).astype(type_)
                 _compare(answer, wanted, "again" if len(steps) > 1 else "value")
@@ -384,12 +384,12 @@ def _claim_problem(standards: Sequence[str], operator: str, claim: Claim) -> str
     import onnx.defs  # noqa: PLC0415 - costs 190 ms
 
     schemas = onnx.defs.get_all_schemas_with_history()
-    versions = sorted({one.since_version for one in schemas if one.name == name})
+    versions = sorted({schema.since_version for schema in schemas if schema.name == name})
     ours = f"onnx {onnx.__version__}"
     if not versions:
-        near = did_you_mean(name, {one.name for one in schemas})
+        near = did_you_mean(name, {schema.name for schema in schemas})
         return f"it claims {operator[:80]!r}, which {ours} does not have{near}"
-    wrong = [one for one in claim.versions if one not in versions] if claim.versions != "all" else []
+    wrong = [version for version in claim.versions if version not in versions] if claim.versions != "all" else []
     known = ", ".join(map(str, versions))
     return f"it claims version {wrong[0]!r} of {operator}, which has {known} in {ours}" if wrong else None
 
@@ -397,14 +397,14 @@ def _claim_problem(standards: Sequence[str], operator: str, claim: Claim) -> str
 def _compare(answer: Sequence[Any], wanted: Array, hint: str) -> None:
     if len(answer) != 1:
         raise _Wrong(f"it answered {len(answer)} outputs; expected 1", "outputs")
-    found: Array = answer[0]
-    if not isinstance(found, np.ndarray):
+    array: Array = answer[0]
+    if not isinstance(array, np.ndarray):
         raise _Wrong("its output has a structure; expected a tensor, without `structure`", "outputs")
-    if (type_of(found), found.shape) != (type_of(wanted), wanted.shape):
-        told, expected = (f"{type_of(one)} {list(one.shape)}" for one in (found, wanted))
-        raise _Wrong(f"it answered {told}; expected {expected}", "type")
+    if (type_of(array), array.shape) != (type_of(wanted), wanted.shape):
+        answered, expected = (f"{type_of(tensor)} {list(tensor.shape)}" for tensor in (array, wanted))
+        raise _Wrong(f"it answered {answered}; expected {expected}", "type")
     text = element_type(type_of(wanted)).kind == "string"
-    same = found == wanted if text else np.isclose(found, wanted, rtol=1e-5, atol=1e-6, equal_nan=True)
+    same = array == wanted if text else np.isclose(array, wanted, rtol=1e-5, atol=1e-6, equal_nan=True)
     if not np.all(same):
-        place = tuple(int(one) for one in np.argwhere(~same)[0])
-        raise _Wrong(f"element {list(place)} is {str(found[place])[:80]!r}; expected {str(wanted[place])!r}", hint)
+        index = tuple(int(coordinate) for coordinate in np.argwhere(~same)[0])
+        raise _Wrong(f"element {list(index)} is {str(array[index])[:80]!r}; expected {str(wanted[index])!r}", hint)

@@ -64,13 +64,13 @@ def cache_folder() -> Path:
 
 def kept_environments() -> list[tuple[str, str]]:
     """Return the packages and releases whose environments match today's requirements."""
-    found = []
+    kept = []
     for marker in sorted(cache_folder().glob(f"*/{_MADE}")):
         package, _, rest = marker.parent.name.partition("-")
         version = rest.rpartition("-py3.")[0]
         with contextlib.suppress(OpconformError):  # not a version
-            found += [(package, version)] if _is_whole(marker.parent, requirements(package, version)) else []
-    return list(dict.fromkeys(found))
+            kept += [(package, version)] if _is_whole(marker.parent, requirements(package, version)) else []
+    return list(dict.fromkeys(kept))
 
 
 def environment(package: str, version: str, python: Path | None = None) -> Path:
@@ -111,8 +111,8 @@ def releases(package: str) -> list[str]:
     listed = re.search(r"^Available versions: (.*)$", done.stdout, re.MULTILINE)
     if listed is None:
         raise OpconformError(f"{package}: pip lists no releases: {_last_words(done)}")
-    found = [one.strip() for one in listed[1].split(",")]
-    return sorted((one for one in found if re.fullmatch(r"[\d.]+", one)), key=release_of)
+    versions = [version.strip() for version in listed[1].split(",")]
+    return sorted((version for version in versions if re.fullmatch(r"[\d.]+", version)), key=release_of)
 
 
 def interpreters(given: Path | None = None) -> Iterator[tuple[int, Path]]:
@@ -130,12 +130,12 @@ def interpreters(given: Path | None = None) -> Iterator[tuple[int, Path]]:
     yield own, Path(sys.executable)
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     names = [shutil.which(f"python3.{minor}") for minor in range(OLDEST_PYTHON, own + 10)]
-    found: dict[int, Path] = {}
+    paths: dict[int, Path] = {}
     for path in [*(Path(name) for name in names if name), *sorted(pyenv.glob("versions/3.*/bin/python3"))]:
         minor = _minor(path)
         if minor is not None and minor != own:
-            found.setdefault(minor, path)
-    yield from sorted(found.items(), key=lambda one: (abs(one[0] - own), one[0]))
+            paths.setdefault(minor, path)
+    yield from sorted(paths.items(), key=lambda entry: (abs(entry[0] - own), entry[0]))
 
 
 def _minor(python: Path) -> int | None:
@@ -154,10 +154,10 @@ def checked_interpreter(python: Path, package: str | None = None) -> Path:
 
     Raises OpconformError if it is not Python 3.9 or newer, NotInstalled if it lacks a package.
     """
-    found = shutil.which(python)
-    if found is None:
+    executable = shutil.which(python)
+    if executable is None:
         raise OpconformError(f"--python {python}: not an executable program; looked in {Path.cwd()} and on PATH")
-    path = Path(found).absolute()  # not resolved: an environment's interpreter is a link to the one that made it
+    path = Path(executable).absolute()  # not resolved: an environment's interpreter is a link to the one that made it
     next(interpreters(path))
     wanted = ["numpy", package] if package else []
     look = "import sys; from importlib.util import find_spec; print(*(n for n in sys.argv[1:] if not find_spec(n)))"
@@ -178,10 +178,10 @@ def _locked(folder: Path) -> Iterator[None]:
 
 def _is_whole(folder: Path, wanted: Sequence[str]) -> bool:
     try:
-        told = json.loads((folder / _MADE).read_text(encoding="utf-8"))
+        marker = json.loads((folder / _MADE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return isinstance(told, dict) and told.get("requirements") == list(wanted)
+    return isinstance(marker, dict) and marker.get("requirements") == list(wanted)
 
 
 def _make(folder: Path, python: Path, minor: int, wanted: Sequence[str]) -> str | None:
@@ -217,18 +217,18 @@ def _newest_below(requirement: str, words: str) -> str | None:
     """Return the newest release if all are older than the required one, as pip tells them, or lists them for uv."""
     package, _, version = requirement.partition("==")
     listed = _LISTED.search(words)
-    found = [one.strip() for one in listed[1].split(",")] if listed else []
-    if not found and "no version of" in words:
+    versions = [word.strip() for word in listed[1].split(",")] if listed else []
+    if not versions and "no version of" in words:
         with contextlib.suppress(OpconformError):
-            found = releases(package)
-    final = sorted((one for one in found if re.fullmatch(r"[\d.]+", one)), key=release_of)
+            versions = releases(package)
+    final = sorted((text for text in versions if re.fullmatch(r"[\d.]+", text)), key=release_of)
     return final[-1] if final and release_of(final[-1]) < release_of(version) else None
 
 
 def _last_words(done: subprocess.CompletedProcess[str]) -> str:
     """Return the last informative line of an error; of pip's two about a missing wheel, the first; for uv, all."""
     lines = [line.strip() for line in (done.stderr.strip() or done.stdout.strip()).splitlines() if line.strip()]
-    told = next((line for line in lines if _NO_WHEEL.search(line)), lines[-1] if lines else "")
+    words = next((line for line in lines if _NO_WHEEL.search(line)), lines[-1] if lines else "")
     if Path(done.args[0]).name == "uv":  # the first line says what failed, the others why
-        told = " ".join(lines)
-    return told[:_SHOWN] + ("…" if len(told) > _SHOWN else "") or f"exit code {done.returncode}"
+        words = " ".join(lines)
+    return words[:_SHOWN] + ("…" if len(words) > _SHOWN else "") or f"exit code {done.returncode}"

@@ -33,11 +33,13 @@ class OtherInterpreter(Command):
             return super()._answered(ask)
         except (Refused, Unsupported) as error:
             own, *causes = str(error).split(CAUSE)
-            found = meaning(self._words, own)
-            tables = [one for one in (*(meaning(self._words, cause) for cause in causes), found) if one is not None]
+            own_entry = meaning(self._words, own)
+            tables = [
+                entry for entry in (*(meaning(self._words, cause) for cause in causes), own_entry) if entry is not None
+            ]
             reason = tables[0].reason if tables and error.reason == "other" else error.reason
             if isinstance(error, Unsupported):
                 raise Unsupported(own, reason) from error
-            if found is not None and found.plain:
+            if own_entry is not None and own_entry.plain:
                 raise Unsupported(own.partition(": ")[2], reason) from error  # without the exception's class
             raise Refused(str(error), reason) from error

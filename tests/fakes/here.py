@@ -17,7 +17,7 @@ from opconform.cli import main
 from opconform.runners.execution import execute, running
 from opconform.runners.execution.execute import Assignment
 from opconform.runners.execution.host import Host, Isolation, Reply, Request, read_about, read_answer
-from opconform.runners.pool import Found, Limits, Stray, Task, WorkerStartError
+from opconform.runners.pool import Limits, PoolEvent, Stray, Task, WorkerStartError
 from opconform.runners.registry import BackendSpec, open_runner
 
 
@@ -27,7 +27,7 @@ class PoolHere:
 
     factory: Callable[[], Task]
 
-    def run(self, batches: Iterable[Sequence[str]]) -> Iterator[Found]:
+    def run(self, batches: Iterable[Sequence[str]]) -> Iterator[PoolEvent]:
         """Yield each key with its record. Raises WorkerStartError."""
         try:
             task = self.factory()

@@ -207,7 +207,7 @@ class Faulty:
     def listing(self) -> Listing:
         return Listing("Faulty", "1.0", "all", dict.fromkeys(("Fine", "ReduceMean", "Raises"), (1,)))
 
-    def told(self, question: Question) -> LibrarySchema:
+    def schema(self, question: Question) -> LibrarySchema:
         if question.name == "ReduceMean":
             print("about to fall", flush=True)
             os.kill(os.getpid(), signal.SIGSEGV)

@@ -505,8 +505,8 @@ def onnxruntime_web(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_the_client_of_onnxruntime_web_keeps_to_the_protocol(onnxruntime_web: Path) -> None:
     checked = CommandCheck("cmd:node", shlex.join(["node", str(onnxruntime_web)]), 60)
-    assert checked.told is not None
-    assert (checked.told.name, checked.told.version) == ("onnxruntime-web", ONNXRUNTIME_WEB)
+    assert checked.hello is not None
+    assert (checked.hello.name, checked.hello.version) == ("onnxruntime-web", ONNXRUNTIME_WEB)
     steps = list(checked.steps())
     # the last step allows it a second to end, which a busy machine may not give it
     assert not [one for one in steps[:-1] if one.problem or one.skipped]

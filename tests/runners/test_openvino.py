@@ -244,7 +244,7 @@ def test_the_reference_kernels_run_a_loop_until_its_body_says_stop() -> None:
 def test_an_audit_makes_no_operation_without_its_bodies(operator: str, version: int) -> None:  # the process would end
     spec, key = GeneratedCases().library.operator_version(f"openvino/{operator}-{version}")
     question = Question(operator, version, spec.version(key).signature)
-    assert OpenVinoOperations().told(question) == LibrarySchema()
+    assert OpenVinoOperations().schema(question) == LibrarySchema()
 
 
 def test_an_attribute_beside_the_bodies_is_our_mistake() -> None:
