@@ -1,4 +1,4 @@
-"""Names say what they hold: the words that say nothing are kept out of the folders that are free of them."""
+"""Names say what they hold: the words that say nothing are kept out of the package."""
 
 from __future__ import annotations
 
