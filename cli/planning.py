@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, TypeVar
 
 from ..reports.progress import tracked
@@ -38,12 +40,24 @@ def made_of_each(
         with tracked(ids, "operator versions", len(ids)) as names:
             return {name: make(source, name, ids[name]) for name in names}
     largest = sorted(ids, key=lambda name: -len(ids[name]))
-    with ProcessPoolExecutor(min(jobs, len(ids)), get_context("forkserver")) as pool:
+    with ProcessPoolExecutor(min(jobs, len(ids)), get_context("forkserver"), _end_with_parent) as pool:
         asked = {name: pool.submit(make, source.unread, name, ids[name]) for name in largest}
         with tracked(as_completed(asked.values()), "operator versions", len(asked)) as done:
             for future in done:
                 future.result()  # raises immediately
         return {name: asked[name].result() for name in ids}
+
+
+def _end_with_parent() -> None:
+    """Let this worker end when the process that gives it work does, even if that was killed."""
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_exit_after, args=(parent.sentinel,), daemon=True).start()
+
+
+def _exit_after(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)
 
 
 class GrowingPlan:

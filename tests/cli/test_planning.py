@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -46,3 +50,46 @@ def test_what_goes_wrong_is_raised_to_whoever_waits() -> None:
         plan.at_least(None)
     with pytest.raises(OpconformError, match="the rest is wrong"):
         list(plan)
+
+
+SLOW_WORK = """
+import os, sys, time
+from pathlib import Path
+
+from opconform.cli.planning import made_of_each
+from opconform.generators.source import GeneratedCases
+
+
+def make(source, name, ids):
+    Path(name).write_text(str(os.getpid()))
+    time.sleep(600)
+
+
+if __name__ == "__main__":
+    made_of_each(GeneratedCases(), {"one": ["1"], "another": ["2"]}, 2, make)
+"""
+
+
+@pytest.mark.slow
+def test_workers_end_with_the_process_that_gave_them_work_even_if_that_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "slow_work.py").write_text(SLOW_WORK)
+    files = [tmp_path / "one", tmp_path / "another"]
+    with subprocess.Popen([sys.executable, "slow_work.py"], cwd=tmp_path) as command:
+        eventually(lambda: all(file.exists() and file.read_text() for file in files))
+        command.kill()
+    workers = [int(file.read_text()) for file in files]
+    eventually(lambda: not any(map(alive, workers)))
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
