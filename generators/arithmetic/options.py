@@ -41,6 +41,7 @@ from ..primitives.errors import (
     nearest,
     precise,
     rounded,
+    two_sum,
     widened,
 )
 from .formula import Fork, Formula, Rules, Work
@@ -618,19 +619,12 @@ def _end(known: Known, e: Array, side: int) -> Array:
         nearby = rounded(end)
         left = end - nearby.astype(object)
     else:  # ten times as fast, with the same result: v is the sum of two float64 numbers to 107 bits
-        first, left = _sum_of_two(known.f, -side * e)
-        nearby, left = _sum_of_two(first, left + known.rest)
+        first, left = two_sum(known.f, -side * e)
+        nearby, left = two_sum(first, left + known.rest)
         nearby = np.where(nearby == 0, first, nearby)  # with the first one's sign
         left = np.where(np.abs(left) > np.abs(nearby) * 2.0**-PRECISION, left, 0.0)
     outside = np.isfinite(nearby) & np.asarray(side * left > 0, bool)
     return np.where(outside, np.nextafter(nearby, side * np.inf), nearby)
-
-
-def _sum_of_two(a: Array, b: Array) -> tuple[Array, Array]:
-    """Return a sum in float64 and what it lacks (Knuth's TwoSum), 0 for infinities and NaN."""
-    total = a + b
-    part = total - a
-    return total, np.where(np.isfinite(total), (a - (total - part)) + (b - part), 0.0)
 
 
 def exact_bounds(known: Known, error: Error, type_: str) -> Bounds:

@@ -29,6 +29,7 @@ from .errors import (
     flip,
     limits,
     together,
+    two_sum,
     unsigned,
     widened,
     wild,
@@ -349,10 +350,8 @@ def _added(c: Arithmetic, y: Known, xs: Sequence[Known], es: Sequence[Error], *,
 
 
 def _no_rest(a: Array, b: Array) -> Array:
-    """Return a mask of the sums that are float64 numbers (Knuth's TwoSum); infinities and NaN count as such."""
-    s = a + b
-    t = s - a
-    return np.asarray(((a - (s - t)) + (b - t) == 0) | ~np.isfinite(s))
+    """Return a mask of the sums that are float64 numbers; infinities and NaN count as such."""
+    return np.asarray(two_sum(a, b)[1] == 0)
 
 
 class Mul(Primitive):

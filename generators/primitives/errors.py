@@ -153,6 +153,13 @@ def rounded(values: Array) -> Array:
     return values.astype(np.float64) if values.dtype == object else values
 
 
+def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """Return a sum in float64 and what it lacks (Knuth's TwoSum), 0 for infinities and NaN."""
+    total = a + b
+    part = total - a
+    return total, np.where(np.isfinite(total), (a - (total - part)) + (b - part), 0.0)
+
+
 def is_float(values: Array) -> Array:
     """Return a mask of the values that float64 represents exactly, including NaN."""
     if values.dtype != object:
